@@ -1,0 +1,83 @@
+# Needs Python 3.11 or newer (with venv) and make; everything else goes into .venv.
+
+PYTHON ?= python3
+FLAGS  ?=
+
+VENV  := .venv
+PY    := $(VENV)/bin/python
+READY := $(VENV)/.ready
+CODE  := $(wildcard src tests examples scripts bench)
+PIP   := $(PY) -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt
+
+# pyright's launcher would ask the network whether a newer one exists.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help setup demo test check fix requirements coverage property bench clean new-environment
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) ## create or update .venv (all the others do it too)
+	@:
+
+demo: $(READY) ## show what steno does
+	@$(PY) examples/00_demo.py
+
+test: $(READY) ## run all tests; FLAGS="-k history" goes to pytest
+	@$(PY) -m pytest $(FLAGS)
+
+check: $(READY) ## format, lint, layers, types, generated files
+	$(PY) -m ruff format --check --quiet $(CODE)
+	$(PY) -m ruff check --quiet $(CODE)
+	$(VENV)/bin/lint-imports --no-logo
+	$(PY) -m mypy $(CODE)
+	$(PY) -m pyright --pythonpath $(PY)
+	$(PY) scripts/generate_schema.py --check
+
+fix: $(READY) ## format, repair what lint can repair, write generated files
+	$(PY) -m ruff check --fix --quiet $(CODE) || true
+	$(PY) -m ruff format --quiet $(CODE)
+	$(PY) scripts/generate_schema.py
+
+requirements: $(READY) ## print every promise with its tests; fails if one that is due has none
+	@$(PY) -m tests.requirements_map
+
+coverage: $(READY) ## run all tests and show the lines and branches they miss
+	@$(PY) -m coverage run -m pytest -q $(FLAGS)
+	@$(PY) -m coverage report
+
+property: $(READY) ## run the property tests with many more examples
+	@$(PY) -m pytest tests/property --hypothesis-profile=long $(FLAGS)
+
+bench: $(READY) ## measure speed and size against other libraries
+	@$(MAKE) --no-print-directory -C bench
+
+clean: ## remove everything that make and the tools have made
+	rm -rf $(VENV) build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# -- the environment ------------------------------------------------------------------------------
+
+# The mark holds the folder it was made in: an environment that lost its Python, was moved, copied
+# or only half made is made anew.
+ifneq ($(shell test -x $(PY) && cat $(READY) 2>/dev/null),$(CURDIR))
+$(READY): new-environment
+endif
+
+# Two steps: only a recent pip reads dependency groups, and with the build backend in place steno
+# is built by the pinned version of it.
+$(READY): pyproject.toml constraints.txt
+	@$(PIP) pip hatchling editables
+	@$(PIP) --no-build-isolation --group dev --editable '.[testing]'
+	@printf '%s\n' '$(CURDIR)' > $@
+
+new-environment:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "steno needs Python 3.11 or newer, and '$(PYTHON)' is not. Try: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "'$(PYTHON)' cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@rm -rf $(VENV)
+	@echo "creating $(VENV) (once, about half a minute)"
+	@$(PYTHON) -m venv $(VENV)
