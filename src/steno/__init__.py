@@ -1,0 +1,128 @@
+"""steno: the typed, immutable record of what a person, a model and tools say to each other.
+
+Everything a user writes every day is here; the stored format is in `steno.codec`, doubles and
+strategies for tests are in `steno.testing`.
+"""
+
+from steno.assemble import Assembler
+from steno.call import InvalidToolCall, Seal, ToolCall, map_tool_name
+from steno.content import (
+    Block,
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    Opaque,
+    RecognitionMode,
+    Resource,
+    Text,
+    Thinking,
+)
+from steno.entry import Entry
+from steno.errors import (
+    InvalidArguments,
+    InvalidDocument,
+    InvalidMessage,
+    InvalidRequest,
+    InvalidTool,
+    InvalidValue,
+    OutOfOrder,
+    Problem,
+    StenoError,
+    UnsupportedVersion,
+)
+from steno.event import (
+    BlockAdded,
+    BlockSealed,
+    Event,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallBegin,
+    ToolCallDelta,
+    ToolCallEnd,
+)
+from steno.history import ConversationHistory
+from steno.message import (
+    AssistantMessage,
+    ChatMessage,
+    Failure,
+    Message,
+    MessageRole,
+    Outcome,
+    SystemMessage,
+    ToolResult,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.order import OrderIssue, check_order
+from steno.repair import Repaired, repair
+from steno.request import Request
+from steno.tool import ToolDefinition
+from steno.usage import StopReason, Usage
+from steno.value import JsonObject, replace_lone_surrogates
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Assembler",
+    "AssistantMessage",
+    "Block",
+    "BlockAdded",
+    "BlockSealed",
+    "ChatMessage",
+    "ConversationHistory",
+    "Entry",
+    "Event",
+    "Failure",
+    "FileReference",
+    "Finished",
+    "Image",
+    "ImageBlob",
+    "ImageData",
+    "ImageFile",
+    "ImageUrl",
+    "InvalidArguments",
+    "InvalidDocument",
+    "InvalidMessage",
+    "InvalidRequest",
+    "InvalidTool",
+    "InvalidToolCall",
+    "InvalidValue",
+    "JsonObject",
+    "Message",
+    "MessageRole",
+    "Opaque",
+    "OrderIssue",
+    "OutOfOrder",
+    "Outcome",
+    "Problem",
+    "RecognitionMode",
+    "Repaired",
+    "Request",
+    "Resource",
+    "Seal",
+    "StenoError",
+    "StopReason",
+    "SystemMessage",
+    "Text",
+    "TextDelta",
+    "Thinking",
+    "ThinkingDelta",
+    "ToolCall",
+    "ToolCallBegin",
+    "ToolCallDelta",
+    "ToolCallEnd",
+    "ToolDefinition",
+    "ToolResult",
+    "ToolResultMessage",
+    "UnsupportedVersion",
+    "Usage",
+    "UserMessage",
+    "check_order",
+    "map_tool_name",
+    "repair",
+    "replace_lone_surrogates",
+]

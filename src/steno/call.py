@@ -1,0 +1,249 @@
+"""Tool calls: what a model asks to run, and what it asked for but got wrong.
+
+The arguments are kept as the JSON text that was received, because providers cache prompts by
+their bytes; they are parsed once, when the call is made. This file knows no tool and no result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, ClassVar, TypeAlias, TypeVar, final, overload
+
+import msgspec
+
+from steno.errors import InvalidArguments, InvalidMessage, InvalidTool, InvalidValue, Problem
+from steno.value import (
+    NOT_AN_OBJECT,
+    JsonObject,
+    Value,
+    decode_object,
+    encode_json,
+    explain_not_object,
+    explain_text,
+    is_text,
+    replace_lone_surrogates,
+)
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+MAX_NAME_LENGTH = 64
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
+_OUTSIDE_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
+_PATH_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
+
+
+@lru_cache(maxsize=1024)  # a session knows a few dozen names and says them thousands of times
+def is_tool_name(name: str) -> bool:
+    """Tell whether `name` is a tool name of ours: 1 to 64 letters, digits and underscores."""
+    return _NAME.fullmatch(name) is not None
+
+
+def map_tool_name(outside: str) -> str:
+    """Give a tool name from elsewhere (`fs.read`, `get-sum`) its name in our vocabulary.
+
+    A name that fits stays as it is. Any other gets a readable stem and a hash of the original,
+    so that `a.b`, `a-b` and `a_b` remain three tools. Raises InvalidTool for what no provider
+    or server would use as a name.
+    """
+    if is_tool_name(outside):
+        return outside
+    if _OUTSIDE_NAME.fullmatch(outside) is None:
+        raise InvalidTool(
+            "tool name: outside names have 1 to 128 letters, digits and any of _ . : / -"
+        )
+    digest = hashlib.sha256(outside.encode()).hexdigest()[:8]
+    stem = _NOT_IN_NAME.sub("_", outside)[: MAX_NAME_LENGTH - 9]
+    return f"{stem}_{digest}"
+
+
+def new_call_id() -> str:
+    """Return a fresh call id that no provider objects to."""
+    return "call_" + os.urandom(12).hex()
+
+
+class Seal(Value, frozen=True, kw_only=True):
+    """An opaque token that a model minted for its own words: a signature, encrypted reasoning.
+
+    It is worth something only to the model that made it, and is never shown to another.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"provider", "api", "model"})
+
+    data: str
+    provider: str
+    api: str
+    model: str
+
+    def __post_init__(self) -> None:
+        if not (is_text(self.data) and self.data):
+            raise InvalidMessage("seal: data must be a non-empty string")
+
+
+@final
+class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=True, dict=True):
+    """A request to run a tool. `arguments` is the JSON text as received, an object."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "name", "original_name"})
+
+    id: str
+    name: str
+    arguments: str = "{}"
+    original_name: str | None = None
+    """The name the model used, where it does not fit our vocabulary."""
+    seal: Seal | None = None
+
+    def __post_init__(self) -> None:
+        # Written out rather than composed: this runs for every call of every loaded history.
+        id = self.id
+        if not (id and type(id) is str and (id.isascii() or is_text(id))):
+            raise InvalidMessage("tool call: id must be a non-empty string")
+        if type(self.name) is not str or not is_tool_name(self.name):
+            raise InvalidMessage("tool call: name must be 1 to 64 letters, digits and underscores")
+        if type(self.arguments) is not str:
+            raise InvalidMessage("tool call: arguments must be the text of a JSON object")
+        try:
+            vars(self)["members"] = decode_object(self.arguments)
+        except NOT_AN_OBJECT as exc:
+            raise InvalidMessage(f"tool call: arguments are {explain_not_object(exc)}") from None
+
+    @classmethod
+    def create(
+        cls, name: str, arguments: Mapping[str, object] | None = None, *, id: str | None = None
+    ) -> ToolCall:
+        """Make a call from a mapping of arguments, with a fresh id unless one is given.
+
+        Raises InvalidMessage if the name breaks the rule or the arguments are not JSON.
+        """
+        try:
+            text = encode_json({} if arguments is None else arguments).decode()
+        except InvalidValue as exc:
+            raise InvalidMessage(f"tool call: arguments are {exc}") from None
+        return cls(id=new_call_id() if id is None else id, name=name, arguments=text)
+
+    @property
+    def parsed(self) -> JsonObject:
+        """The arguments, parsed once and read-only all the way down."""
+        members: dict[str, Any] | None = vars(self).get("members")
+        if members is None:  # copy.copy() carries the fields only
+            members = vars(self)["members"] = decode_object(self.arguments)
+        return JsonObject.adopt(members)
+
+    @overload
+    def get(self, name: str) -> Any: ...
+    @overload
+    def get(self, name: str, type: type[T]) -> T | None: ...
+    @overload
+    def get(self, name: str, type: type[T], default: D) -> T | D: ...
+    def get(self, name: str, type: Any = Any, default: Any = None) -> Any:
+        """Return one argument as `type`, or `default` where the model did not give it.
+
+        Raises InvalidArguments if it is there and does not fit.
+        """
+        parsed = self.parsed
+        if name not in parsed:
+            return default
+        try:
+            return parsed.convert(name, type)
+        except msgspec.ValidationError as exc:
+            problem = _problem(exc)
+            pointer = _pointer_step(name) + problem.pointer
+            raise InvalidArguments((Problem(pointer, problem.rule),)) from None
+
+    def arguments_as(self, type: type[T]) -> T:
+        """Return all arguments as one value: a Struct, dataclass, TypedDict, attrs, pydantic.
+
+        Raises InvalidArguments, with a JSON pointer to the place that does not fit.
+        """
+        members = self.parsed.thaw()
+        validate = getattr(type, "model_validate", None)
+        if validate is not None:
+            validated: T = _validate_pydantic(validate, members)
+            return validated
+        try:
+            return msgspec.convert(members, type)
+        except msgspec.ValidationError as exc:
+            raise InvalidArguments((_problem(exc),)) from None
+
+
+@final
+class InvalidToolCall(Value, frozen=True, tag_field="type", tag="invalid_tool_call", kw_only=True):
+    """A call that a model made and nobody can run: kept word for word, answered with an error."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "reason"})
+
+    id: str
+    name: str = ""
+    arguments: str = ""
+    reason: str
+    seal: Seal | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.id and is_text(self.id)):
+            raise InvalidMessage("invalid tool call: id must be a non-empty string")
+        for field in ("name", "arguments", "reason"):
+            value = getattr(self, field)
+            if not is_text(value):
+                raise InvalidMessage(f"invalid tool call: {field} {explain_text(value)}")
+
+
+AnyToolCall: TypeAlias = ToolCall | InvalidToolCall
+
+
+def build_call(id: str, name: str, arguments: str, *, seal: Seal | None = None) -> AnyToolCall:
+    """Make a call of what a model said: a ToolCall if it can be run, else an InvalidToolCall.
+
+    Arguments that never came are no arguments. A name from outside our vocabulary is mapped.
+    """
+    try:
+        ours = map_tool_name(name)
+        return ToolCall(
+            id=id,
+            name=ours,
+            arguments=arguments if arguments.strip() else "{}",
+            original_name=None if ours == name else name,
+            seal=seal,
+        )
+    except (InvalidTool, InvalidMessage) as exc:
+        return InvalidToolCall(
+            id=replace_lone_surrogates(id),
+            name=replace_lone_surrogates(name),
+            arguments=replace_lone_surrogates(arguments),
+            reason=str(exc),
+            seal=seal,
+        )
+
+
+def _validate_pydantic(validate: Any, members: dict[str, Any]) -> Any:
+    try:
+        return validate(members)
+    except ValueError as exc:  # pydantic's ValidationError is one, and lists its errors
+        errors = getattr(exc, "errors", None)
+        if errors is None:
+            raise
+        raise InvalidArguments(
+            tuple(
+                Problem("".join(map(_pointer_step, error["loc"])), error["msg"])
+                for error in errors(include_input=False, include_url=False, include_context=False)
+            )
+        ) from None
+
+
+def _problem(exc: msgspec.ValidationError) -> Problem:
+    """Turn msgspec's "Expected `int`, got `str` - at `$.a[0]`" into a pointer and a rule."""
+    message, _, path = str(exc).partition(" - at `$")
+    steps = _PATH_STEP.findall(path.removesuffix("`"))
+    # msgspec says `[...]` where it means "the value of some key": the pointer stops there.
+    pointer = "".join(_pointer_step(name or index) for name, index in steps if name or index)
+    # "Invalid enum value 'x'" quotes what was found; the model knows what it sent.
+    rule = "not one of the allowed values" if message.startswith("Invalid ") else message
+    return Problem(pointer, rule)
+
+
+def _pointer_step(step: object) -> str:
+    return "/" + str(step).replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,275 @@
+"""Entries: what the log of a conversation is made of.
+
+An entry gives a payload its identity, its time and its place. Payloads that are not messages
+steer or explain the conversation and never reach a model. This file makes no ids and reads no
+clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar, Final, TypeAlias, final
+
+from msgspec.structs import force_setattr
+
+from steno.content import Image, Opaque, Resource, Text, as_utc
+from steno.errors import InvalidMessage, InvalidValue
+from steno.message import (
+    AssistantMessage,
+    ChatMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.value import Value, explain_text, freeze_mapping, is_text
+
+FORMAT_VERSION: Final = 2
+"""The version of the stored format; on every record and in every header."""
+
+
+class _Payload(Value, frozen=True, tag_field="type"):
+    """Shared settings; never named outside this file."""
+
+    def _require(self, *fields: str) -> None:
+        for field in fields:
+            value = getattr(self, field)
+            if not (value and is_text(value)):
+                place = type(self).__name__
+                raise InvalidMessage(f"{place}: {field} must be a non-empty string")
+
+
+# -- control: where the conversation goes ----------------------------------------------------
+
+
+class Mode(StrEnum):
+    """What the agent may do: look (plan) or also change things (act)."""
+
+    PLAN = "plan"
+    ACT = "act"
+
+
+@final
+class ModeChange(_Payload, frozen=True, tag="mode_change", kw_only=True):
+    """The mode changed from here on."""
+
+    old: Mode
+    new: Mode
+
+    def __post_init__(self) -> None:
+        if type(self.old) is not Mode or type(self.new) is not Mode:
+            raise InvalidMessage("ModeChange: old and new must be a Mode")
+
+
+@final
+class BranchSwitch(_Payload, frozen=True, tag="branch_switch", kw_only=True):
+    """The active branch changed from here on."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"old", "new"})
+
+    old: str
+    new: str
+
+    def __post_init__(self) -> None:
+        self._require("old", "new")
+
+
+@final
+class ModelChange(_Payload, frozen=True, tag="model_change", kw_only=True):
+    """Another model answers from here on."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"old", "new"})
+
+    old: str
+    new: str
+
+    def __post_init__(self) -> None:
+        self._require("new")
+
+
+@final
+class Label(_Payload, frozen=True, tag="label", kw_only=True):
+    """A name for an entry, given afterwards."""
+
+    target: str
+    text: str
+
+    def __post_init__(self) -> None:
+        self._require("target", "text")
+
+
+@final
+class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
+    """A summary that stands for everything up to and including the entry `through`."""
+
+    through: str
+    summary: str
+
+    def __post_init__(self) -> None:
+        self._require("through", "summary")
+
+
+# -- decisions and findings about other entries ----------------------------------------------
+
+
+class ApprovalStatus(StrEnum):
+    """Where a call stands before it runs."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+
+
+@final
+class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
+    """A decision about one tool call, bound to exactly the arguments that were decided about."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"call_id", "actor", "rule"})
+
+    call_id: str
+    status: ApprovalStatus
+    arguments_sha256: str
+    actor: str | None = None
+    """The person or program that decided."""
+    rule: str | None = None
+    """The rule that decided, where no one was asked."""
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        self._require("call_id", "arguments_sha256")
+        if type(self.status) is not ApprovalStatus:
+            raise InvalidMessage("Approval: status must be an ApprovalStatus")
+        decided = self.actor is not None or self.rule is not None
+        if decided == (self.status is ApprovalStatus.PENDING):
+            raise InvalidMessage("Approval: a decision names its actor or rule, a pending one none")
+
+
+class ResolutionStatus(StrEnum):
+    """How far a reference has come."""
+
+    PENDING = "pending"
+    RESOLVED = "resolved"
+    FAILED = "failed"
+
+
+@final
+class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
+    """What a file reference, an image or a resource turned out to be.
+
+    `content` is what the model sees in its place. `details` (mode used, engine, confidence,
+    language, hash) stay at home.
+    """
+
+    target: str
+    """The id of the entry whose message holds the block."""
+    block: int
+    """Which block of that message, from 0."""
+    status: ResolutionStatus
+    content: tuple[Text | Image | Resource | Opaque, ...] = ()
+    error: str | None = None
+    details: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        self._require("target")
+        if type(self.block) is not int or self.block < 0:
+            raise InvalidMessage("Resolution: block counts from 0")
+        if type(self.status) is not ResolutionStatus:
+            raise InvalidMessage("Resolution: status must be a ResolutionStatus")
+        if type(self.content) is not tuple:
+            raise InvalidMessage("Resolution: content must be a tuple of blocks")
+        if bool(self.content) != (self.status is ResolutionStatus.RESOLVED):
+            raise InvalidMessage("Resolution: content is there when it is resolved, and only then")
+        if (self.error is not None) != (self.status is ResolutionStatus.FAILED):
+            raise InvalidMessage("Resolution: error is there when it failed, and only then")
+        _freeze_field(self, "details")
+
+
+@final
+class Feedback(_Payload, frozen=True, tag="feedback", kw_only=True):
+    """A remark on an earlier entry that reaches the model with the next turn."""
+
+    target: str
+    text: str
+
+    def __post_init__(self) -> None:
+        self._require("target", "text")
+
+
+@final
+class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
+    """Something in the record was mended before it was sent or shown; the record is as it was."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"code"})
+
+    code: str
+    explanation: str
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        self._require("code", "explanation")
+
+
+Control: TypeAlias = ModeChange | BranchSwitch | ModelChange | Label | Compaction
+
+Payload: TypeAlias = (
+    SystemMessage
+    | UserMessage
+    | AssistantMessage
+    | ToolResultMessage
+    | ModeChange
+    | BranchSwitch
+    | ModelChange
+    | Label
+    | Compaction
+    | Approval
+    | Resolution
+    | Feedback
+    | Repair
+    | Opaque
+)
+
+
+@final
+class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True):
+    """One line of the log: a payload with its identity, time, place and what was decided."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "parent", "decision"})
+
+    id: str
+    parent: str | None = None
+    time: datetime | None = None
+    """None where an imported format did not say."""
+    payload: Payload
+    decision: str | None = None
+    audit: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.id and is_text(self.id)):
+            raise InvalidMessage("entry: id must be a non-empty string")
+        if self.parent is not None and not (self.parent and is_text(self.parent)):
+            raise InvalidMessage("entry: parent must be a non-empty string or None")
+        if not isinstance(self.payload, (ChatMessage, _Payload, Opaque)):
+            raise InvalidMessage("entry: payload must be a message or another payload")
+        if self.decision is not None and not is_text(self.decision):
+            raise InvalidMessage(f"entry: decision {explain_text(self.decision)}")
+        if self.time is not None:
+            force_setattr(self, "time", as_utc(self.time, "entry: time"))
+        _freeze_field(self, "audit")
+
+    @property
+    def message(self) -> Message | None:
+        """The payload if it may be sent to a model; None for everything else."""
+        payload = self.payload
+        return payload if isinstance(payload, Message) else None
+
+
+def _freeze_field(value: Resolution | Entry, field: str) -> None:
+    members: Mapping[str, Any] | None = getattr(value, field)
+    if members is None:
+        return
+    try:
+        force_setattr(value, field, freeze_mapping(members))
+    except InvalidValue as exc:
+        raise InvalidMessage(f"{type(value).__name__}: {field} are {exc}") from None

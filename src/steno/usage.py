@@ -1,0 +1,63 @@
+"""Why a model stopped, and what its turn cost in tokens."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final, final
+
+from steno.errors import InvalidMessage
+from steno.value import Value
+
+
+class StopReason(StrEnum):
+    """Why a model stopped."""
+
+    END_TURN = "end_turn"
+    LENGTH = "length"
+    TOOL_USE = "tool_use"
+    CONTENT_FILTER = "content_filter"
+    PAUSE = "pause"
+    ERROR = "error"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+
+@final
+class Usage(Value, frozen=True, kw_only=True):
+    """Tokens counted by the provider. None means not reported, which is not 0.
+
+    `input_tokens` and `output_tokens` are totals: what was read from or written to a cache, and
+    what was spent on thinking, is contained in them, whatever the provider's own habit.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    thinking_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in _USAGE_FIELDS:
+            count = getattr(self, name)
+            if count is not None and (type(count) is not int or count < 0):
+                raise InvalidMessage(f"usage: {name} must be a whole number of 0 or more")
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together; what was not reported counts as nothing."""
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+    def __add__(self, other: Usage) -> Usage:
+        """Add two counts, field by field; a field stays None only if both are."""
+        if not isinstance(other, Usage):
+            return NotImplemented
+        counts: dict[str, Any] = {name: _add(self, other, name) for name in _USAGE_FIELDS}
+        return Usage(**counts)
+
+
+_USAGE_FIELDS: Final = tuple(name for name in Usage.__struct_fields__ if name != "unknown")
+
+
+def _add(first: Usage, second: Usage, name: str) -> int | None:
+    counts = [count for value in (first, second) if (count := getattr(value, name)) is not None]
+    return sum(counts) if counts else None
