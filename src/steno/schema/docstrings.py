@@ -1,0 +1,129 @@
+"""Docstrings, split into what the thing does and what each parameter means.
+
+Google, NumPy and Sphinx style are read alike: find where sections begin, cut there, and
+collect the entries of those sections that describe parameters or attributes.
+Text under "Note" or "Warning" is meant for whoever calls, so it is not a section here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+_DESCRIBING = frozenset(
+    {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments"}
+    | {"other parameters", "attributes", "fields"}
+)
+_ENDING = frozenset(
+    {"returns", "return", "yields", "yield", "receives", "raises", "warns", "example"}
+    | {"examples", "see also", "references", "todo", "methods"}
+)
+
+# Strings, not compiled patterns: `re` compiles and keeps them at first use, not at import.
+_GOOGLE = r"\s*(?P<names>\*{0,2}\w+(?:, *\*{0,2}\w+)*) *(?:\(.*?\))? *:(?P<text>.*)"
+_NUMPY = r"(?P<names>\*{0,2}\w+(?:, *\*{0,2}\w+)*) *(?::.*)?(?P<text>)$"
+_SPHINX = (
+    r":(?P<kind>param|parameter|arg|argument|key|keyword|var|ivar|attribute|type|vartype|rtype"
+    r"|returns?|raises?|yields?|except|exception|meta) *(?P<names>[^:]*):(?P<text>.*)"
+)
+_SPHINX_OTHER = frozenset(
+    {"type", "vartype", "rtype", "return", "returns", "raise", "raises", "yield", "yields"}
+    | {"except", "exception", "meta"}
+)
+
+
+class Docstring(Struct, frozen=True):
+    """A docstring without its sections, and the entries of those that describe something."""
+
+    text: str
+    entries: dict[str, str]
+
+
+def read_docstring(doc: str | None) -> Docstring:
+    """Split a docstring of any of the three styles; without sections it is all text."""
+    if not doc:
+        return Docstring("", {})
+    lines = _clean(doc)
+    cuts = [i for i in range(len(lines)) if _begins_section(lines, i)] + [len(lines)]
+    entries: dict[str, str] = {}
+    for start, end in pairwise(cuts):
+        for names, text in _entries(lines[start:end]):
+            for name in names:
+                entries.setdefault(name.strip(" *"), text)
+    return Docstring("\n".join(lines[: cuts[0]]).strip(), entries)
+
+
+def _clean(doc: str) -> list[str]:
+    """Return the lines without their common indentation, as PEP 257 asks."""
+    first, *rest = doc.expandtabs().split("\n")
+    margin = min((_indent(line) for line in rest if line.strip()), default=0)
+    return [first.strip(), *(line[margin:].rstrip() for line in rest)]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _begins_section(lines: list[str], i: int) -> bool:
+    line = lines[i]
+    if line.startswith(":"):
+        return re.match(_SPHINX, line) is not None
+    title = line.removesuffix(":").lower()
+    if title not in _DESCRIBING and title not in _ENDING:
+        return False
+    after = lines[i + 1] if i + 1 < len(lines) else ""
+    if line.endswith(":"):
+        after = next((other for other in lines[i + 1 :] if other), "")
+        return after.startswith(" ")
+    return _is_underline(after)
+
+
+def _is_underline(line: str) -> bool:
+    return len(line) >= 3 and not line.strip("-")
+
+
+def _entries(section: list[str]) -> Iterator[tuple[list[str], str]]:
+    title = section[0]
+    if title.startswith(":"):
+        yield from _sphinx_entry(section)
+    elif title.removesuffix(":").lower() in _DESCRIBING:
+        if title.endswith(":"):
+            yield from _list_entries(section[1:], _GOOGLE)
+        else:
+            yield from _list_entries(section[2:], _NUMPY)
+
+
+def _sphinx_entry(section: list[str]) -> Iterator[tuple[list[str], str]]:
+    found: Any = re.match(_SPHINX, section[0])
+    words = found["names"].split()
+    if words and found["kind"] not in _SPHINX_OTHER:
+        end = section.index("") if "" in section else len(section)
+        # `:param int count:` carries the type before the name
+        yield words[-1:], _joined([found["text"], *section[1:end]])
+
+
+def _list_entries(lines: list[str], pattern: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the entries of a section: a line that names something, and what is indented below."""
+    margin = next((_indent(line) for line in lines if line), 0)
+    names: list[str] = []
+    texts: list[str] = []
+    for line in lines:
+        if line and _indent(line) < margin:
+            break  # the section is over and prose goes on
+        found = re.match(pattern, line) if line and _indent(line) == margin else None
+        if found:
+            if names:
+                yield names, _joined(texts)
+            names, texts = found["names"].split(","), [found["text"]]
+        else:
+            texts.append(line)
+    if names:
+        yield names, _joined(texts)
+
+
+def _joined(lines: list[str]) -> str:
+    return " ".join(line.strip() for line in lines if line.strip())

@@ -1,0 +1,139 @@
+"""Strict mode: a copy of a schema in which every record is closed.
+
+A record is an object with `properties`, or one that says nothing about its members. A
+mapping (no `properties`, but `additionalProperties`) stays open: closed, it could hold
+nothing.
+
+Several schemas may speak about one and the same object: `allOf`, or `properties` beside
+an `anyOf`. Closing one of them alone would forbid what the others declare, so each is
+told the names of the others. Conditions (`not`, `if`, `contains`, …) are copied as they
+are: closing one would change which values it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steno.errors import InvalidTool
+from steno.schema.shapes import is_array, is_mapping, resolve
+
+_NAMED = ("properties", "patternProperties", "$defs", "definitions")
+_LISTED = ("items", "prefixItems")
+_ALTERNATIVES = ("anyOf", "oneOf")
+_SAME_OBJECT = ("allOf", *_ALTERNATIVES)
+_CONDITIONAL = ("then", "else")
+_MAX_INLINED = 1000
+_NONE: frozenset[str] = frozenset()
+
+
+def close_objects(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy that allows no undeclared property, at any level; mappings stay open.
+
+    Raises InvalidTool for a schema that is nested or entangled beyond reason.
+    """
+    try:
+        closed: dict[str, Any] = _Closer(schema).close(schema, _NONE)
+    except RecursionError:
+        raise InvalidTool("schema: is nested too deeply to be closed") from None
+    return closed
+
+
+class _Closer:
+    """Closes schemas that may refer to definitions of one root."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._inlined = 0
+
+    def close(self, schema: Any, around: frozenset[str]) -> Any:
+        """Return the closed copy; `around` are names that others declare for the same object."""
+        if not is_mapping(schema):
+            return schema
+        if isinstance(ref := schema.get("$ref"), str):
+            if len(schema) == 1:
+                return self._close_reference(ref, around)
+            if around or self._names(schema, without="$ref"):
+                return self.close(_with_reference_as_part(schema), around)
+        closed = {
+            keyword: self._close_part(keyword, part, schema, around)
+            for keyword, part in schema.items()
+        }
+        if _is_record(schema):
+            others = (around | self._names(schema)).difference(closed.get("properties", ()))
+            if others:
+                closed["properties"] = {
+                    **closed.get("properties", {}),
+                    **dict.fromkeys(sorted(others), True),
+                }
+            closed["additionalProperties"] = False
+        return closed
+
+    def _close_part(
+        self, keyword: str, part: Any, schema: Mapping[str, Any], around: frozenset[str]
+    ) -> Any:
+        if keyword in _NAMED and is_mapping(part):
+            return {name: self.close(inner, _NONE) for name, inner in part.items()}
+        if keyword in _LISTED and is_array(part):
+            return [self.close(inner, _NONE) for inner in part]
+        if keyword in ("items", "additionalProperties"):
+            return self.close(part, _NONE)
+        if keyword in _SAME_OBJECT and is_array(part):
+            # Alternatives of one another need not know each other's names.
+            without = keyword if keyword in _ALTERNATIVES else ""
+            names = around | self._names(schema, without=without)
+            return [self.close(inner, names) for inner in part]
+        return _copied(part)
+
+    def _close_reference(self, ref: str, around: frozenset[str]) -> Any:
+        """Return the reference or, if more names are allowed here than there, what it means."""
+        target = resolve(self._root, ref)
+        if not is_mapping(target) or around <= self._names(target):
+            return {"$ref": ref}
+        self._inlined += 1
+        if self._inlined > _MAX_INLINED:
+            raise InvalidTool("schema: too many of its definitions are parts of one another")
+        part = {k: v for k, v in target.items() if k not in ("$defs", "definitions")}
+        return self.close(part, around)
+
+    def _names(
+        self, schema: Any, *, without: str = "", seen: set[str] | None = None
+    ) -> frozenset[str]:
+        """Return all names that a schema declares for the one object it describes."""
+        if not is_mapping(schema):
+            return _NONE
+        seen = set() if seen is None else seen
+        names: set[str] = set()
+        for keyword, part in schema.items():
+            if keyword == without:
+                continue
+            if keyword == "properties" and is_mapping(part):
+                names |= part.keys()
+            elif keyword == "$ref" and isinstance(part, str) and part not in seen:
+                seen.add(part)
+                names |= self._names(resolve(self._root, part), seen=seen)
+            elif keyword in _CONDITIONAL:
+                names |= self._names(part, seen=seen)
+            elif keyword in _SAME_OBJECT and is_array(part):
+                names.update(*(self._names(inner, seen=seen) for inner in part))
+        return frozenset(names)
+
+
+def _is_record(schema: Mapping[str, Any]) -> bool:
+    if "properties" in schema:
+        return True
+    kinds = schema.get("type")
+    is_object = kinds == "object" or (is_array(kinds) and "object" in kinds)
+    return is_object and "additionalProperties" not in schema
+
+
+def _with_reference_as_part(schema: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {keyword: part for keyword, part in schema.items() if keyword != "$ref"}
+    parts = schema.get("allOf", ())
+    return {**rest, "allOf": [*(parts if is_array(parts) else ()), {"$ref": schema["$ref"]}]}
+
+
+def _copied(value: Any) -> Any:
+    if is_mapping(value):
+        return {name: _copied(part) for name, part in value.items()}
+    return [_copied(part) for part in value] if is_array(value) else value

@@ -1,0 +1,132 @@
+"""Tool definitions: what a model is told about a tool. How it runs is somebody else's business.
+
+The parameters are a JSON Schema of an object; `from_type` and `from_function` make it from what
+the programmer wrote anyway.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, final
+
+from msgspec.structs import force_setattr
+
+from steno.call import AnyToolCall, InvalidToolCall, is_tool_name, map_tool_name
+from steno.errors import InvalidArguments, InvalidTool, InvalidValue, Problem
+from steno.schema import check, close_objects, schema_of_function, schema_of_type
+from steno.value import Value, explain_text, expose, freeze_mapping, is_text
+
+MAX_DESCRIPTION_LENGTH = 1024
+
+
+class LongDescription(UserWarning):
+    """A tool description is longer than some providers accept."""
+
+
+@final
+class ToolDefinition(Value, frozen=True, kw_only=True):
+    """A tool as a model sees it: a name, what it is for, and the schema of its arguments.
+
+    `strict` closes the schema: no object in it takes members that it does not name.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"name", "original_name"})
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    strict: bool = True
+    original_name: str | None = None
+    """The tool's name where it came from, if that does not fit our vocabulary."""
+
+    def __post_init__(self) -> None:
+        if type(self.name) is not str or not is_tool_name(self.name):
+            raise InvalidTool(
+                "tool definition: name must be 1 to 64 letters, digits and underscores; "
+                "map a name from elsewhere with map_tool_name()"
+            )
+        if not is_text(self.description):
+            raise InvalidTool(f"tool definition: description {explain_text(self.description)}")
+        if not self.description.strip():
+            raise InvalidTool("tool definition: description must not be blank")
+        if len(self.description) > MAX_DESCRIPTION_LENGTH:
+            warnings.warn(
+                f"tool {self.name}: the description has more than {MAX_DESCRIPTION_LENGTH} "
+                "characters, which some providers refuse",
+                LongDescription,
+                stacklevel=2,
+            )
+        force_setattr(self, "parameters", _parameters(self.parameters, close=self.strict))
+
+    @classmethod
+    def from_type(
+        cls,
+        type: Any,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        strict: bool = True,
+    ) -> ToolDefinition:
+        """Describe a tool whose arguments are the fields of `type`.
+
+        `type` is a msgspec Struct, dataclass, TypedDict, attrs class or pydantic model; its name
+        and docstring serve where `name` and `description` are not given. Raises InvalidTool.
+        """
+        schema = schema_of_type(type)
+        found = schema.pop("description", "")
+        return cls(
+            name=map_tool_name(type.__name__) if name is None else name,
+            description=found if description is None else description,
+            parameters=schema,
+            strict=strict,
+        )
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        strict: bool = True,
+    ) -> ToolDefinition:
+        """Describe a plain or async function: its parameters, and what its docstring says.
+
+        Raises InvalidTool for what no model could call by name: *args, lambdas, no docstring and
+        no description.
+        """
+        found = schema_of_function(function)
+        return cls(
+            name=found.name if name is None else name,
+            description=found.description if description is None else description,
+            parameters=found.parameters,
+            strict=strict,
+        )
+
+    def check(self, call: AnyToolCall) -> tuple[Problem, ...]:
+        """Return every way in which the call's arguments do not fit the parameters."""
+        if isinstance(call, InvalidToolCall):
+            return (Problem("", call.reason),)
+        return check(call.parsed, expose(freeze_mapping(self.parameters)))
+
+    def check_arguments(self, call: AnyToolCall) -> None:
+        """Raise InvalidArguments unless the call's arguments fit the parameters."""
+        problems = self.check(call)
+        if problems:
+            raise InvalidArguments(problems)
+
+
+def _parameters(parameters: Mapping[str, Any], *, close: bool) -> Mapping[str, Any]:
+    try:
+        frozen = freeze_mapping(parameters)
+    except InvalidValue as exc:
+        raise InvalidTool(f"tool definition: parameters are {exc}") from None
+    if frozen.get("type") != "object":
+        raise InvalidTool('tool definition: parameters must be a JSON Schema with type "object"')
+    required = frozen.get("required", ())
+    if not isinstance(frozen.get("properties", frozen), Mapping):
+        raise InvalidTool("tool definition: parameters.properties must be an object")
+    if not isinstance(required, tuple) or not all(isinstance(name, str) for name in required):
+        raise InvalidTool("tool definition: parameters.required must be an array of names")
+    return freeze_mapping(close_objects(expose(frozen))) if close else frozen
