@@ -1,0 +1,298 @@
+"""Turn events into a message, whatever the provider does with ids and indexes.
+
+Fragments go to a call by its id first, then by index, then to the call that is open: real
+servers omit, reuse and swap all three. Parts are collected in lists and joined once, so the cost
+is linear in the number of events. No clock, no I/O; an id is made only where the provider gave
+none, by a function that can be passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, assert_never, final
+
+from steno.call import AnyToolCall, Seal, build_call, new_call_id
+from steno.content import Image, Opaque, Text, Thinking
+from steno.event import (
+    BlockAdded,
+    BlockSealed,
+    Event,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallBegin,
+    ToolCallDelta,
+    ToolCallEnd,
+)
+from steno.message import AssistantBlock, AssistantMessage
+from steno.usage import StopReason
+from steno.value import NOT_AN_OBJECT, decode_object, replace_lone_surrogates
+
+# -- drafts ----------------------------------------------------------------------------------
+
+
+@final
+class _Words:
+    """Text or thinking that is still growing."""
+
+    __slots__ = ("index", "kind", "parts", "redacted", "seal")
+
+    def __init__(self, kind: type[Text | Thinking], index: int, redacted: bool) -> None:
+        self.kind = kind
+        self.index = index
+        self.redacted = redacted
+        self.parts: list[str] = []
+        self.seal: Seal | None = None
+
+    def build(self) -> Text | Thinking | None:
+        words = replace_lone_surrogates("".join(self.parts))
+        if not words and self.seal is None:
+            return None
+        if self.kind is Text:
+            return Text(words, seal=self.seal)
+        return Thinking(words, seal=self.seal, redacted=self.redacted and self.seal is not None)
+
+
+@final
+class _Call:
+    """A call that is still growing. `number` counts the calls of this message from 0."""
+
+    __slots__ = (
+        "built",
+        "has_ended",
+        "id",
+        "index",
+        "made_id",
+        "name",
+        "number",
+        "parts",
+        "seal",
+        "torn",
+    )
+
+    def __init__(self, number: int, index: int | None, id: str | None, name: str | None) -> None:
+        self.number = number
+        self.index = index
+        self.id = id
+        self.name = name
+        self.parts: list[str] = []
+        self.seal: Seal | None = None
+        self.has_ended = False
+        self.torn = False
+        self.made_id: str | None = None
+        self.built: AnyToolCall | None = None
+
+    def build(self, new_id: Callable[[], str]) -> AnyToolCall:
+        """Make the call of what there is; again only if something came since the last time."""
+        if self.built is None:
+            if self.id is None and self.made_id is None:
+                self.made_id = new_id()  # kept apart: the provider's own id may still come
+            call_id = self.id or self.made_id or ""
+            self.built = build_call(call_id, self.name or "", "".join(self.parts), seal=self.seal)
+        return self.built
+
+    def is_complete(self) -> bool:
+        """Tell whether the arguments are a whole object; asked at most once in vain."""
+        if self.torn:
+            return False
+        try:
+            decode_object("".join(self.parts))
+        except NOT_AN_OBJECT:
+            self.torn = True
+        return not self.torn
+
+
+_Draft: TypeAlias = _Words | _Call | Image | Opaque
+
+
+# -- assembly --------------------------------------------------------------------------------
+
+
+@final
+class Assembler:
+    """Collects the events of one turn; `message()` answers at any time."""
+
+    def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
+        """Start an empty turn. `new_id` names calls that the provider left without an id."""
+        self._new_id = new_id
+        self._drafts: list[_Draft] = []
+        self._words: dict[tuple[type, int], _Words] = {}
+        self._latest_words: _Words | None = None
+        self._calls: list[_Call] = []
+        self._call_by_id: dict[str, _Call] = {}
+        self._call_by_index: dict[int, _Call] = {}
+        self._latest_at: dict[int, _Words | _Call] = {}
+        self._finished: Finished | None = None
+
+    def feed(self, event: Event) -> tuple[Event, ...]:
+        """Take one event and return it told in full.
+
+        In what comes back, each call begins once, grows, and ends once with the whole call, all
+        under its number in the message: whatever the provider called it.
+        """
+        match event:
+            case TextDelta():
+                self._grow_words(Text, event.index, event.text)
+            case ThinkingDelta():
+                self._grow_words(Thinking, event.index, event.text, event.redacted)
+            case ToolCallDelta():
+                return self._grow_call(event)
+            case ToolCallBegin():
+                return self._begin_call(event)
+            case ToolCallEnd():
+                return self._end_call(event)
+            case BlockSealed():
+                self._seal(event)
+            case BlockAdded():
+                self._drafts.append(event.block)
+            case Finished():
+                self._finished = event
+                return (*(self._end(call) for call in self._calls if not call.has_ended), event)
+            case _:
+                assert_never(event)
+        return (event,)
+
+    def message(self, stop_reason: StopReason | None = None) -> AssistantMessage:
+        """Return what was said so far; after the end, all of it.
+
+        `stop_reason` says why there is no more where the model did not get to: aborted, error.
+        """
+        blocks = [self._build(draft) for draft in self._drafts]
+        finished = self._finished
+        return AssistantMessage(
+            content=tuple([block for block in blocks if block is not None]),
+            stop_reason=stop_reason or self._stop_reason(),
+            raw_stop_reason=finished.raw_stop_reason if finished else None,
+            usage=finished.usage if finished else None,
+        )
+
+    def _build(self, draft: _Draft) -> AssistantBlock | None:
+        match draft:
+            case _Words():
+                return draft.build()
+            case _Call():
+                return draft.build(self._new_id)
+            case Image() | Opaque():
+                return draft
+            case _:
+                assert_never(draft)
+
+    def _stop_reason(self) -> StopReason:
+        if self._finished is None:
+            return StopReason.UNKNOWN
+        # Ollama, Gemini and many others end a turn that holds calls with a plain "stop".
+        if self._finished.stop_reason is StopReason.END_TURN and self._calls:
+            return StopReason.TOOL_USE
+        return self._finished.stop_reason
+
+    # -- words -------------------------------------------------------------------------------
+
+    def _grow_words(
+        self, kind: type[Text | Thinking], index: int, text: str, redacted: bool = False
+    ) -> None:
+        words = self._latest_words
+        if words is None or words.kind is not kind or words.index != index:
+            words = self._find_words(kind, index, redacted)
+        words.parts.append(text)
+
+    def _find_words(self, kind: type[Text | Thinking], index: int, redacted: bool) -> _Words:
+        words = self._words.get((kind, index))
+        if words is None:
+            words = self._words[kind, index] = _Words(kind, index, redacted)
+            self._drafts.append(words)
+        self._latest_words = self._latest_at[index] = words
+        return words
+
+    def _seal(self, event: BlockSealed) -> None:
+        # A seal may come with no block to bear it; empty text then carries it back.
+        draft = self._latest_at.get(event.index) or self._find_words(Text, event.index, False)
+        draft.seal = event.seal
+        if isinstance(draft, _Call):
+            draft.built = None
+
+    # -- calls -------------------------------------------------------------------------------
+
+    def _begin_call(self, event: ToolCallBegin) -> tuple[Event, ...]:
+        id, name = event.id or None, event.name or None
+        call = None if id is None else self._call_by_id.get(id)
+        if call is not None:
+            return ()
+        return (self._open(event.index, id, name),)
+
+    def _grow_call(self, event: ToolCallDelta) -> tuple[Event, ...]:
+        id, name, fragment = event.id or None, event.name or None, event.arguments_delta or ""
+        call = self._route(event.index, id, name, fragment)
+        if call is None:
+            begun = self._open(event.index, id, name)
+            if not fragment:
+                return (begun,)
+            self._calls[-1].parts.append(fragment)
+            return begun, ToolCallDelta(begun.index, arguments_delta=fragment)
+        if event.index is not None and call.index is None:
+            call.index = event.index
+            self._call_by_index[event.index] = self._latest_at[event.index] = call
+        id, name = self._adopt(call, id, name)
+        call.built, call.has_ended = None, False
+        call.parts.append(fragment)
+        if event.index == call.number and event.id == id and event.name == name:
+            return (event,)
+        return (ToolCallDelta(call.number, id, name, fragment or None),)
+
+    def _route(
+        self, index: int | None, id: str | None, name: str | None, fragment: str
+    ) -> _Call | None:
+        """Find the call that a fragment belongs to; None if it starts a new one."""
+        if id is not None and id in self._call_by_id:
+            return self._call_by_id[id]
+        call = None if index is None else self._call_by_index.get(index)
+        if call is None and self._calls:
+            call = self._calls[-1]
+            if index is not None and call.index is not None:
+                return None  # a new index beside one that is in use
+        if call is None or (id is not None and call.id is not None):
+            return None  # nothing is open, or a new id: a new call, even under a used index
+        return None if self._starts_another(call, name, fragment) else call
+
+    def _starts_another(self, call: _Call, name: str | None, fragment: str) -> bool:
+        if name is None or call.name is None:
+            return False
+        if name != call.name:
+            return True
+        # The same name again: a chatty server, or the same tool once more.
+        return bool(fragment) and bool(call.parts) and call.is_complete()
+
+    def _adopt(
+        self, call: _Call, id: str | None, name: str | None
+    ) -> tuple[str | None, str | None]:
+        """Take an id or name that came late; return what of it was news."""
+        late_id = id if call.id is None else None
+        late_name = name if call.name is None else None
+        if late_id is not None:
+            call.id = late_id
+            self._call_by_id[late_id] = call
+        if late_name is not None:
+            call.name = late_name
+        return late_id, late_name
+
+    def _open(self, index: int | None, id: str | None, name: str | None) -> ToolCallBegin:
+        call = _Call(len(self._calls), index, id, name)
+        self._calls.append(call)
+        self._drafts.append(call)
+        if id is not None:
+            self._call_by_id[id] = call
+        if index is not None:
+            self._call_by_index[index] = self._latest_at[index] = call
+        return ToolCallBegin(call.number, id, name)
+
+    def _end_call(self, event: ToolCallEnd) -> tuple[Event, ...]:
+        call = self._call_by_id.get(event.id) if event.id else None
+        if call is None and event.index is not None:
+            call = self._call_by_index.get(event.index)
+        if call is None or call.has_ended:
+            return ()
+        return (self._end(call),)
+
+    def _end(self, call: _Call) -> ToolCallEnd:
+        call.has_ended = True
+        built = call.build(self._new_id)
+        return ToolCallEnd(call.number, built.id, built)
