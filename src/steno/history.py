@@ -1,0 +1,88 @@
+"""A linear history of a chat: messages in a valid order, safe to use from many threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from threading import Lock
+from typing import final
+
+from steno.errors import InvalidMessage, OutOfOrder
+from steno.message import ChatMessage, Message, as_messages
+from steno.order import Order, OrderCode
+
+
+@final
+class ConversationHistory:
+    """Messages of one chat, the system message first, user and assistant taking turns.
+
+    Adding checks the order in constant time and changes nothing if it fails. Whoever reads gets
+    what was there at that moment, however many threads go on writing.
+    """
+
+    def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
+        """Start with `messages`. Raises OutOfOrder at the first that may not stand there."""
+        self._lock = Lock()
+        self._reset()
+        for message in messages:
+            self.add(message)
+
+    def _reset(self) -> None:
+        # A new list, not an emptied one: snapshots taken before keep reading the old.
+        self._messages: list[Message] = []
+        self._order = Order(alternating=True)
+
+    def add(self, message: ChatMessage) -> None:
+        """Append `message`. Raises OutOfOrder, with the rule, if it may not come next."""
+        if not isinstance(message, ChatMessage):
+            raise InvalidMessage("history: only messages can be added")
+        with self._lock:
+            self._order = self._order.after(message)
+            self._messages += as_messages((message,))
+
+    def clear(self) -> None:
+        """Forget all messages; the next one must be a system message again."""
+        with self._lock:
+            self._reset()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages at this moment."""
+        with self._lock:
+            return tuple(self._messages)
+
+    @property
+    def last(self) -> Message | None:
+        """The newest message, or None."""
+        with self._lock:
+            return self._messages[-1] if self._messages else None
+
+    @property
+    def outstanding(self) -> tuple[str, ...]:
+        """Ids of the calls that await their result."""
+        with self._lock:
+            return self._order.outstanding
+
+    def check_complete(self) -> None:
+        """Raise OutOfOrder unless the history could be sent or stored as a whole now."""
+        with self._lock:
+            order = self._order
+        if order.last_role is None:
+            raise OutOfOrder(OrderCode.SYSTEM_MISSING, "the history is empty")
+        if order.outstanding:
+            waiting = len(order.outstanding)
+            raise OutOfOrder(OrderCode.CALL_UNANSWERED, f"{waiting} calls await their result")
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        with self._lock:
+            return islice(self._messages, len(self._messages))
+
+    def __repr__(self) -> str:
+        with self._lock:
+            return (
+                f"ConversationHistory(<{len(self._messages)} messages>, "
+                f"outstanding={len(self._order.outstanding)})"
+            )
