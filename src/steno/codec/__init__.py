@@ -1,0 +1,29 @@
+"""Canonical JSON: the stored format, every older version of it, and what a newer one may hold.
+
+Encoding and decoding go through msgspec at full speed. Where a value holds something that this
+version does not understand, the lossless path takes over and keeps it word for word.
+"""
+
+from steno.codec.canonical import (
+    decode_document,
+    decode_entry,
+    decode_message,
+    decode_messages,
+    encode_document,
+    encode_entry,
+    encode_message,
+    encode_messages,
+)
+from steno.codec.document import Document
+
+__all__ = [
+    "Document",
+    "decode_document",
+    "decode_entry",
+    "decode_message",
+    "decode_messages",
+    "encode_document",
+    "encode_entry",
+    "encode_message",
+    "encode_messages",
+]

@@ -1,0 +1,167 @@
+"""Encode and decode messages, entries and documents: fast and whole, else part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+
+from steno.codec.document import Document
+from steno.codec.lossless import (
+    NotUnderstood,
+    read_entry,
+    read_union,
+    read_value,
+    write_lossless,
+)
+from steno.codec.migrate import migrate
+from steno.codec.scan import check_syntax, clean_input, split_array
+from steno.content import Opaque
+from steno.entry import Entry
+from steno.errors import InvalidDocument
+from steno.message import ChatMessage, Message
+from steno.value import JsonObject, expose
+
+T = TypeVar("T")
+
+AnyMessage: TypeAlias = Message | Opaque
+"""What a stored message loads as: a message, or what a newer steno put in its place."""
+
+_NOT_WHOLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+class _Verbatim(Exception):
+    """The fast encoder met something that has to be written as it was."""
+
+
+def _encode_ours(value: object) -> Any:
+    if type(value) is JsonObject:
+        return expose(value)
+    raise _Verbatim
+
+
+_encode = msgspec.json.Encoder(enc_hook=_encode_ours).encode
+_decode_message: Callable[[bytes | str], AnyMessage] = msgspec.json.Decoder(AnyMessage).decode
+_decode_messages: Callable[[bytes | str], tuple[AnyMessage, ...]] = msgspec.json.Decoder(
+    tuple[AnyMessage, ...]
+).decode
+_decode_entry = msgspec.json.Decoder(Entry).decode
+_decode_document = msgspec.json.Decoder(Document).decode
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+def encode_message(message: ChatMessage | Opaque) -> bytes:
+    """Encode one message as canonical JSON."""
+    return _encode_value(message)
+
+
+def decode_message(data: bytes | str) -> AnyMessage:
+    """Decode one message; an unknown one comes back as `Opaque`, and a warning is logged.
+
+    Raises InvalidDocument if `data` is not JSON, or not an object.
+    """
+    try:
+        return _decode_message(data)
+    except _NOT_WHOLE:
+        return _read_message(_read_input(data), "$")
+
+
+def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
+    """Encode messages as one canonical JSON array."""
+    found = tuple(messages)
+    try:
+        return _encode(found)
+    except _Verbatim:
+        return b"[" + b",".join(map(_encode_value, found)) + b"]"
+
+
+def decode_messages(data: bytes | str) -> tuple[AnyMessage, ...]:
+    """Decode a JSON array of messages. Raises InvalidDocument if it is not one."""
+    try:
+        return _decode_messages(data)
+    except _NOT_WHOLE:
+        parts = split_array(_read_input(data))
+    if parts is None:
+        raise InvalidDocument("not an array of messages; decode_document reads whole sessions")
+    return tuple([_decode_part(part, f"$[{number}]") for number, part in enumerate(parts)])
+
+
+def _decode_part(raw: bytes, place: str) -> AnyMessage:
+    try:
+        return _decode_message(raw)
+    except _NOT_WHOLE:
+        return _read_message(raw, place)
+
+
+def _read_message(raw: bytes, place: str) -> AnyMessage:
+    if not raw.lstrip().startswith(b"{"):
+        raise InvalidDocument(f"{place}: a message is an object with a type")
+    message: AnyMessage = read_union(raw, AnyMessage, place, _warn)
+    return message
+
+
+# -- entries and documents -------------------------------------------------------------------
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """Encode one record of the log, on one line."""
+    return _encode_value(entry)
+
+
+def decode_entry(data: bytes | str) -> Entry:
+    """Decode one record; what is not understood stays in it. Raises InvalidDocument."""
+    try:
+        return _decode_entry(data)
+    except _NOT_WHOLE:
+        return read_entry(_read_input(data), "$", _warn)
+
+
+def encode_document(document: Document) -> bytes:
+    """Encode a whole conversation in the current version."""
+    return _encode_value(document)
+
+
+def decode_document(data: bytes | str) -> Document:
+    """Decode a conversation of any version: ours, a session of version 1, a flat chat list.
+
+    Raises InvalidDocument if it is neither, UnsupportedVersion if it is too new.
+    """
+    try:
+        return _decode_document(data)
+    except _NOT_WHOLE:
+        raw = migrate(_read_input(data))
+    try:
+        return _decode_document(raw)
+    except _NOT_WHOLE:
+        pass
+    try:
+        return read_value(raw, Document, "$", _warn)
+    except NotUnderstood as exc:
+        raise InvalidDocument(f"document: {exc}") from None
+
+
+# -- both ------------------------------------------------------------------------------------
+
+
+def _encode_value(value: object) -> bytes:
+    try:
+        return _encode(value)
+    except _Verbatim:
+        return write_lossless(value)
+
+
+def _read_input(data: bytes | str) -> bytes:
+    raw, replaced = clean_input(data)
+    if replaced:
+        _warn("$", f"replaced {replaced} lone surrogates by U+FFFD")
+    check_syntax(raw)
+    return raw
+
+
+def _warn(place: str, found: str) -> None:
+    import logging  # noqa: PLC0415 - only when needed: it is a third of `import steno`
+
+    logging.getLogger("steno.codec").warning("%s: %s", place, found)

@@ -1,0 +1,50 @@
+"""A whole conversation as one JSON document, of the current version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import ClassVar, final
+
+from msgspec.structs import force_setattr
+
+from steno.content import as_utc
+from steno.entry import FORMAT_VERSION, Entry
+from steno.errors import InvalidDocument
+from steno.message import ChatMessage, Message, as_messages
+from steno.value import Value
+
+
+@final
+class Document(Value, frozen=True, tag_field="version", tag=FORMAT_VERSION, kw_only=True):
+    """A header and the entries of a conversation."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id"})
+
+    id: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    entries: tuple[Entry, ...] = ()
+
+    def __post_init__(self) -> None:
+        if type(self.entries) is not tuple:
+            raise InvalidDocument("document: entries must be a tuple")
+        for field in ("created_at", "updated_at"):
+            moment = getattr(self, field)
+            if moment is not None:
+                force_setattr(self, field, as_utc(moment, f"document: {field}"))
+
+    @classmethod
+    def of(cls, messages: Iterable[ChatMessage], *, id: str | None = None) -> Document:
+        """Make a document of plain messages, one after the other, with no times."""
+        entries: list[Entry] = []
+        for number, message in enumerate(as_messages(messages), start=1):
+            parent = entries[-1].id if entries else None
+            entries.append(Entry(id=f"m{number}", parent=parent, payload=message))
+        return cls(id=id, entries=tuple(entries))
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What was said, in order; controls, decisions and unknown entries left out."""
+        found = (entry.message for entry in self.entries)
+        return tuple([message for message in found if message is not None])

@@ -1,0 +1,224 @@
+"""The slow path: keep word for word what the fast one stumbles over.
+
+Reading goes down to the smallest part that is not understood. A member without a name in our
+vocabulary stays with its value; a block, message or record that cannot be read becomes `Opaque`.
+Writing puts both back where they were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from hashlib import sha256
+from types import UnionType
+from typing import (
+    Any,
+    Final,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+
+from steno.codec.scan import split_array, split_object
+from steno.content import OWN_FORMAT, Opaque
+from steno.entry import Entry
+from steno.errors import InvalidValue
+from steno.value import JsonObject, Value, Verbatim, expose
+
+V = TypeVar("V", bound=Value)
+Warn = Callable[[str, str], None]
+"""Called with a place (`$.content[1]`) and what was kept there."""
+
+WHOLE_RECORD: Final = "record"
+"""The kind of an opaque payload that stands for its whole entry."""
+
+
+class NotUnderstood(Exception):
+    """A part cannot be read, and the place it stands in has no room for `Opaque`."""
+
+
+# -- writing ---------------------------------------------------------------------------------
+
+
+def write_lossless(value: object) -> bytes:
+    """Encode a value that holds something verbatim."""
+    if isinstance(value, Opaque) and value.origin == OWN_FORMAT:
+        return value.raw.encode()
+    if isinstance(value, Entry) and _is_whole_record(value.payload):
+        return write_lossless(value.payload)
+    if isinstance(value, Value):
+        return b"{" + b",".join(_members(value)) + b"}"
+    if isinstance(value, tuple):
+        return b"[" + b",".join(map(write_lossless, cast("tuple[object, ...]", value))) + b"]"
+    if isinstance(value, JsonObject):
+        return msgspec.json.encode(expose(value))
+    return msgspec.json.encode(value)
+
+
+def _is_whole_record(payload: object) -> bool:
+    return isinstance(payload, Opaque) and (payload.kind, payload.origin) == (
+        WHOLE_RECORD,
+        OWN_FORMAT,
+    )
+
+
+def _members(value: Value) -> list[bytes]:
+    config = value.__struct_config__
+    members: list[bytes] = []
+    if config.tag_field is not None:
+        members.append(_member(config.tag_field, config.tag))
+    for field in msgspec.structs.fields(value):
+        content = getattr(value, field.name)
+        if field.name != "unknown" and content != field.default:
+            members.append(_member(field.encode_name, content))
+    if value.unknown is not None:
+        members.append(value.unknown.text.encode())
+    return members
+
+
+def _member(name: str, content: object) -> bytes:
+    return msgspec.json.encode(name) + b":" + write_lossless(content)
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+class _Nested(NamedTuple):
+    """A field that holds values of ours: which, and whether one or many."""
+
+    by_tag: dict[object, type[Value]]
+    tag_field: str | None
+    is_tuple: bool
+    takes_opaque: bool
+
+
+def read_value(raw: bytes, cls: type[V], place: str, warn: Warn) -> V:
+    """Read one object as `cls`, keeping members it has no name for. Raises NotUnderstood."""
+    members = split_object(raw)
+    if members is None:
+        raise NotUnderstood("not an object")
+    hints = _hints(cls)
+    nested = _nested_fields(cls)
+    known: dict[str, Any] = {}
+    unknown: list[bytes] = []
+    for name, key, content in members:
+        if name == cls.__struct_config__.tag_field:
+            continue
+        if name not in hints or name == "unknown":
+            unknown.append(key + b":" + content)
+        elif name in nested and content != b"null":
+            known[name] = _read_nested(content, nested[name], f"{place}.{name}", warn)
+        else:
+            known[name] = _read_plain(content, hints[name])
+    if unknown:
+        warn(place, f"kept unknown members ({len(unknown)})")
+        known["unknown"] = Verbatim(b",".join(unknown).decode())
+    try:
+        return cls(**known)
+    except (InvalidValue, TypeError) as exc:
+        raise NotUnderstood(str(exc)) from None
+
+
+def read_union(raw: bytes, types: Any, place: str, warn: Warn) -> Any:
+    """Read one object as the member of a union that its tag names, or as `Opaque`."""
+    return _read_tagged(raw, _nested(types), place, warn)
+
+
+def read_entry(raw: bytes, place: str, warn: Warn) -> Entry:
+    """Read a record of the log; one that is not understood keeps its id and parent if it can."""
+    members = {name: value for name, _, value in split_object(raw) or ()}
+    try:
+        if members.get("v") != str(Entry.__struct_config__.tag).encode():
+            raise NotUnderstood("another version")
+        return read_value(raw, Entry, place, warn)
+    except NotUnderstood as exc:
+        warn(place, f"kept a record that is not understood: {exc}")
+        payload = Opaque(kind=WHOLE_RECORD, raw=raw.decode(), origin=OWN_FORMAT)
+        found_id, parent = (_read_string(members.get(name)) for name in ("id", "parent"))
+        return Entry(id=found_id or sha256(raw).hexdigest(), parent=parent, payload=payload)
+
+
+def _read_nested(raw: bytes, nested: _Nested, place: str, warn: Warn) -> object:
+    if not nested.is_tuple:
+        return _read_tagged(raw, nested, place, warn)
+    parts = split_array(raw)
+    if parts is None:
+        raise NotUnderstood("not an array")
+    return tuple(
+        read_entry(part, f"{place}[{number}]", warn)
+        if Entry in nested.by_tag.values()
+        else _read_tagged(part, nested, f"{place}[{number}]", warn)
+        for number, part in enumerate(parts)
+    )
+
+
+def _read_tagged(raw: bytes, nested: _Nested, place: str, warn: Warn) -> Value:
+    tag = _read_tag(raw, nested.tag_field)
+    cls = nested.by_tag.get(tag)
+    try:
+        if cls is None:
+            raise NotUnderstood("an unknown type")
+        return read_value(raw, cls, place, warn)
+    except NotUnderstood as exc:
+        if not nested.takes_opaque:
+            raise
+        kind = tag if isinstance(tag, str) else ""
+        warn(place, f"kept a part that is not understood: {exc}")
+        return Opaque(kind=kind, raw=raw.decode(), origin=OWN_FORMAT)
+
+
+def _read_tag(raw: bytes, tag_field: str | None) -> object:
+    if tag_field is None:
+        return None
+    tags = [value for name, _, value in split_object(raw) or () if name == tag_field]
+    return _read_string(tags[-1]) if tags else None
+
+
+def _read_string(raw: bytes | None) -> str | None:
+    try:
+        return msgspec.json.decode(raw or b"null", type=str | None)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def _read_plain(raw: bytes, hint: Any) -> Any:
+    try:
+        return msgspec.json.decode(raw, type=hint)
+    except (msgspec.MsgspecError, RecursionError) as exc:
+        raise NotUnderstood(type(exc).__name__) from None
+
+
+# -- what holds what -------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _hints(cls: type[Value]) -> dict[str, Any]:
+    fields = set(cls.__struct_fields__)
+    return {name: hint for name, hint in get_type_hints(cls).items() if name in fields}
+
+
+@lru_cache(maxsize=64)
+def _nested_fields(cls: type[Value]) -> dict[str, _Nested]:
+    found = {name: _nested(hint) for name, hint in _hints(cls).items()}
+    return {name: nested for name, nested in found.items() if nested.by_tag}
+
+
+def _nested(hint: Any) -> _Nested:
+    is_tuple = get_origin(hint) is tuple
+    inner = get_args(hint)[0] if is_tuple else hint
+    options = get_args(inner) if get_origin(inner) in (Union, UnionType) else (inner,)
+    values = [
+        option for option in options if isinstance(option, type) and issubclass(option, Value)
+    ]
+    return _Nested(
+        by_tag={cls.__struct_config__.tag: cls for cls in values},
+        tag_field=values[0].__struct_config__.tag_field if values else None,
+        is_tuple=is_tuple,
+        takes_opaque=Opaque in values,
+    )

@@ -1,0 +1,117 @@
+"""Cut JSON text into its members without reading them, so that they stay as they were.
+
+The scanner is not recursive, so nesting of any depth passes. It does not validate: callers
+check with `check_syntax` first.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import msgspec
+
+from steno.errors import InvalidDocument
+from steno.value import replace_lone_surrogates
+
+
+class Member(NamedTuple):
+    """A member of an object: its name, and the text of name and value as they were."""
+
+    name: str
+    key: bytes
+    value: bytes
+
+
+# Possessive, so that a string of many megabytes costs no backtracking stack.
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]', re.DOTALL)
+_ESCAPE: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
+    rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    rb"|\\."
+)
+_SPACE: Final = b" \t\r\n"
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+def clean_input(data: bytes | str) -> tuple[bytes, int]:
+    """Return UTF-8 bytes without a byte order mark, and how many lone surrogates were replaced.
+
+    Raises InvalidDocument if the bytes are not UTF-8.
+    """
+    if isinstance(data, str):
+        text = replace_lone_surrogates(data)
+        replaced = text.count("\ufffd") - data.count("\ufffd")
+        raw = text.encode().removeprefix(_BOM)
+    else:
+        replaced = 0
+        raw = data.removeprefix(_BOM)
+        try:
+            raw.decode()
+        except UnicodeDecodeError as exc:
+            raise InvalidDocument(f"not valid UTF-8 at byte {exc.start}") from None
+    if b"\\u" not in raw:
+        return raw, replaced
+    escapes = _Escapes()
+    return _ESCAPE.sub(escapes.keep_or_replace, raw), replaced + escapes.replaced
+
+
+class _Escapes:
+    """Counts what it replaces."""
+
+    replaced = 0
+
+    def keep_or_replace(self, match: re.Match[bytes]) -> bytes:
+        escape = match.group()
+        if match.lastgroup != "half":
+            return escape
+        self.replaced += 1
+        return rb"\ufffd"
+
+
+def check_syntax(raw: bytes) -> None:
+    """Raise InvalidDocument, with the place, if `raw` is not JSON."""
+    try:
+        msgspec.json.decode(raw, type=msgspec.Raw)
+    except msgspec.DecodeError as exc:
+        raise InvalidDocument(f"not valid JSON: {exc}") from None
+    except RecursionError:
+        return  # deeper than msgspec follows; the scanner does not mind
+
+
+def split_array(raw: bytes) -> list[bytes] | None:
+    """Return the text of each element; None if `raw` is not an array."""
+    raw = raw.strip(_SPACE)
+    if not raw.startswith(b"["):
+        return None
+    return _cut(raw)
+
+
+def split_object(raw: bytes) -> list[Member] | None:
+    """Return each member in order; None if `raw` is not an object."""
+    raw = raw.strip(_SPACE)
+    if not raw.startswith(b"{"):
+        return None
+    parts = _cut(raw)
+    return [
+        Member(msgspec.json.decode(key, type=str), key, value)
+        for key, value in zip(parts[0::2], parts[1::2], strict=True)
+    ]
+
+
+def _cut(raw: bytes) -> list[bytes]:
+    """Cut an array or object at its own commas and colons."""
+    parts: list[bytes] = []
+    depth, start = 0, 1
+    for match in _TOKEN.finditer(raw):
+        token = raw[match.start()]
+        if token in b"[{":
+            depth += 1
+        elif token in b"]}":
+            depth -= 1
+        if depth == 0 or (depth == 1 and token in b",:"):
+            part = raw[start : match.start()].strip(_SPACE)
+            if part:
+                parts.append(part)
+            start = match.end()
+    return parts

@@ -1,0 +1,401 @@
+"""Canonical JSON: its shape, what it keeps, and what it makes of bad input."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from steno import (
+    AssistantMessage,
+    ChatMessage,
+    ConversationHistory,
+    Entry,
+    Image,
+    ImageUrl,
+    InvalidDocument,
+    InvalidValue,
+    Opaque,
+    Outcome,
+    Resource,
+    Seal,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UnsupportedVersion,
+    Usage,
+    UserMessage,
+)
+from steno.codec import (
+    Document,
+    decode_document,
+    decode_entry,
+    decode_message,
+    decode_messages,
+    encode_document,
+    encode_entry,
+    encode_message,
+    encode_messages,
+)
+from steno.entry import Mode, ModeChange
+
+SEAL = Seal(data="c2lnbmVk", provider="anthropic", api="anthropic_messages", model="m-1")
+
+
+# -- shape -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-08", "FR-004a-23", "FR-004a-25", "FR-004a-47", "FR-004a-65")
+def test_a_turn_is_written_as_tagged_snake_case_json_without_empty_members() -> None:
+    turn = AssistantMessage(
+        content=(
+            Thinking("hm", seal=SEAL),
+            Text("I look."),
+            ToolCall(id="c1", name="read", arguments='{"path": "a.py"}'),
+        ),
+        stop_reason=StopReason.TOOL_USE,
+        usage=Usage(input_tokens=3, output_tokens=0),
+    )
+    assert json.loads(encode_message(turn)) == {
+        "type": "assistant",
+        "content": [
+            {
+                "type": "thinking",
+                "text": "hm",
+                "seal": {
+                    "data": "c2lnbmVk",
+                    "provider": "anthropic",
+                    "api": "anthropic_messages",
+                    "model": "m-1",
+                },
+            },
+            {"type": "text", "text": "I look."},
+            {"type": "tool_call", "id": "c1", "name": "read", "arguments": '{"path": "a.py"}'},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 3, "output_tokens": 0},
+    }
+
+
+@pytest.mark.requirement("S2-08", "FR-004a-65")
+def test_a_result_is_written_with_its_details_as_json() -> None:
+    result = ChatMessage.tool_result(
+        "c1",
+        "exit 1",
+        outcome=Outcome.ERROR,
+        tool_name="bash",
+        details={"exit_code": 1, "cwd": {"path": "/tmp"}},
+        started_at=datetime(2026, 5, 1, 12, 0, tzinfo=UTC),
+        duration_s=0.25,
+    )
+    written = json.loads(encode_message(result))
+    assert written["outcome"] == "error"
+    assert written["details"] == {"exit_code": 1, "cwd": {"path": "/tmp"}}
+    assert written["started_at"] == "2026-05-01T12:00:00Z"
+    assert decode_message(encode_message(result)) == result
+
+
+@pytest.mark.requirement("S2-08")
+def test_every_record_carries_the_version() -> None:
+    entry = Entry(id="e1", payload=ModeChange(old=Mode.PLAN, new=Mode.ACT))
+    assert json.loads(encode_entry(entry)) == {
+        "v": 2,
+        "id": "e1",
+        "payload": {"type": "mode_change", "old": "plan", "new": "act"},
+    }
+    assert encode_document(Document(entries=(entry,))).startswith(b'{"version":2,')
+    assert decode_entry(encode_entry(entry)) == entry
+
+
+@pytest.mark.requirement("FR-004a-114")
+def test_a_history_is_stored_and_loaded() -> None:
+    history = ConversationHistory([ChatMessage.system("s"), ChatMessage.user("u")])
+    loaded = ConversationHistory(decode_document(encode_document(Document.of(history))).messages)
+    assert loaded.messages == history.messages
+    assert decode_messages(encode_messages(history)) == history.messages
+
+
+def test_a_document_of_messages_chains_them() -> None:
+    document = Document.of([ChatMessage.user("a"), ChatMessage.user("b")], id="s")
+    assert [(entry.id, entry.parent) for entry in document.entries] == [("m1", None), ("m2", "m1")]
+
+
+# -- what is not understood ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(b'{"type":"hologram", "x" : 1.0e5}', id="message"),
+        pytest.param(
+            b'{"type":"user","content":[{"type":"text","text":"a"},{"type":"smell", "of": [ 1 ]}]}',
+            id="block",
+        ),
+        pytest.param(
+            b'{"type":"user","content":[{"type":"text","text":"a","\\u0061nd":1.50}],"z":null}',
+            id="members",
+        ),
+        pytest.param(
+            b'{"type":"assistant","content":[{"type":"thinking","text":"t","seal":{"data":"d",'
+            b'"provider":"p","api":"a","model":"m","expires":1e9}}],"usage":{"input_tokens":1,'
+            b'"watts":18446744073709551616}}',
+            id="members of parts",
+        ),
+        pytest.param(
+            b'{"type":"user","content":[{"type":"image","source":{"type":"star","ra":1}}]}',
+            id="part without room for it",
+        ),
+        pytest.param(b'{"type":"user","content":"plain"}', id="other shape"),
+        pytest.param(b'{"type":"user","content":[{"type":"text","text":5}]}', id="other type"),
+        pytest.param(b'{"type":"user","content":[]}', id="against our rules"),
+        pytest.param(b'{"type":"user","content":[{"type":"text"}]}', id="incomplete"),
+        pytest.param(b'{"type":7,"content":[]}', id="odd tag"),
+        pytest.param(b'{"content":[]}', id="no tag"),
+        pytest.param(b"{}", id="nothing"),
+        pytest.param(
+            b'{"type":"user","content":[{"type":"text","text":"a"}],"x":1,"x":2}', id="twice"
+        ),
+        pytest.param(
+            b'{"type":"user","content":[{"type":"text","text":"a"}],"unknown":{"a":1}}',
+            id="our own word",
+        ),
+    ],
+)
+@pytest.mark.requirement("S2-09", "NFR-004a-31")
+def test_what_is_not_understood_is_written_back_to_the_letter(
+    raw: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = decode_message(raw)
+    assert encode_message(message) == raw
+    assert decode_message(encode_message(message)) == message
+    assert [record.levelno for record in caplog.records].count(logging.WARNING) >= 1
+    assert encode_messages([message]) == b"[" + raw + b"]"
+    assert decode_messages(b"[" + raw + b"]") == (message,)
+
+
+@pytest.mark.requirement("S2-09")
+def test_the_rest_of_a_message_stays_usable() -> None:
+    message = decode_message(
+        b'{"type":"user","content":[{"type":"text","text":"read this","lang":"en"},{"type":"odd"}]}'
+    )
+    assert isinstance(message, UserMessage)
+    assert message.text == "read this"
+    assert message.content[1] == Opaque(kind="odd", raw='{"type":"odd"}', origin="steno")
+
+
+def test_unknown_members_are_part_of_the_value() -> None:
+    plain = decode_message(b'{"type":"user","content":[{"type":"text","text":"a"}]}')
+    more = decode_message(b'{"type":"user","content":[{"type":"text","text":"a"}],"x":1}')
+    assert plain != more
+    assert hash(more) == hash(decode_message(encode_message(more)))
+
+
+def test_a_warning_names_the_place_and_not_the_content(caplog: pytest.LogCaptureFixture) -> None:
+    decode_messages(
+        b'[{"type":"user","content":[{"type":"text","text":"a","hunter2":"hunter2"}]},'
+        b'{"type":"user","content":[{"type":"text","text":"a"},{"type":"odd","k":"hunter2"}]}]'
+    )
+    assert "hunter2" not in caplog.text
+    assert "$[0].content[0]" in caplog.text
+    assert "$[1].content[1]" in caplog.text
+
+
+def test_what_is_understood_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    decode_messages(encode_messages([ChatMessage.user("a"), ToolResult.success("c", "")]))
+    assert caplog.records == []
+
+
+def test_an_opaque_block_of_a_provider_is_stored_with_its_origin() -> None:
+    block = Opaque(kind="server_tool_use", raw='{"a": 1}', origin="anthropic_messages")
+    turn = AssistantMessage(content=(block,))
+    assert json.loads(encode_message(turn))["content"] == [
+        {
+            "type": "opaque",
+            "kind": "server_tool_use",
+            "raw": '{"a": 1}',
+            "origin": "anthropic_messages",
+        }
+    ]
+    assert decode_message(encode_message(turn)) == turn
+
+
+@pytest.mark.requirement("S2-09")
+def test_a_record_of_a_newer_version_keeps_its_place_in_the_tree() -> None:
+    raw = b'{"v":3,"id":"e2","parent":"e1","novelty":{"a": [1,2]}}'
+    entry = decode_entry(raw)
+    assert (entry.id, entry.parent, entry.message) == ("e2", "e1", None)
+    assert encode_entry(entry) == raw
+    document = (
+        b'{"version":2,"entries":[' + raw + b',"odd",{"v":2,"id":"e3","payload":{"type":"x"}}]}'
+    )
+    assert encode_document(decode_document(document)) == document
+
+
+# -- input that hurts ------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("NFR-004a-30")
+@pytest.mark.parametrize(
+    ("escaped", "text"),
+    [
+        ("\\ud800", "\ufffd"),
+        ("\\udc00x", "\ufffdx"),
+        ("\\ud83d\\ude00", "\U0001f600"),
+        ("\\uD83D\\uDE00\\uD83D", "\U0001f600\ufffd"),
+        ("\\\\ud800", "\\ud800"),
+        ("\\ud800\\u0041", "\ufffdA"),
+    ],
+)
+def test_lone_surrogates_are_replaced_at_the_door(escaped: str, text: str) -> None:
+    raw = f'{{"type":"user","content":[{{"type":"text","text":"a{escaped}"}}]}}'
+    message = decode_message(raw)
+    assert isinstance(message, UserMessage)
+    assert message.text == "a" + text
+    assert decode_message(encode_message(message)) == message
+
+
+def test_a_replaced_surrogate_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    decode_message('{"type":"user","content":[{"type":"text","text":"a\ud800\\udfff"}]}')
+    assert "replaced 2 lone surrogates" in caplog.text
+
+
+@pytest.mark.parametrize("decode", [decode_message, decode_messages, decode_entry, decode_document])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"nope",
+        b'{"type":"user"',
+        b"\xff\xfe",
+        b'{"a":NaN}',
+        b'{"a":1}{',
+        b'"\xed\xa0\x80"',
+        "",
+    ],
+)
+@pytest.mark.requirement("NFR-004a-18", "NFR-004a-26")
+def test_what_is_not_json_is_an_error_that_says_where(
+    decode: Callable[[Any], object], data: bytes | str
+) -> None:
+    with pytest.raises(InvalidDocument, match=r"not valid (JSON|UTF-8)"):
+        decode(data)
+
+
+@pytest.mark.parametrize(
+    ("decode", "data", "says"),
+    [
+        (decode_message, b"[]", "a message is an object"),
+        (decode_messages, b"{}", "decode_document"),
+        (decode_messages, b"[1]", r"\$\[0\]"),
+        (decode_document, b"7", "neither an object nor an array"),
+        (decode_document, b'{"a":1}', "without version and messages"),
+        (decode_document, b'{"version":"two"}', "not a whole number"),
+        (decode_document, b'{"version":-1}', "negative"),
+        (decode_document, b'{"version":1,"messages":{}}', "not an array"),
+        (decode_document, b'{"messages":7}', "not an array"),
+        (decode_document, b'[{"content":"x"}]', r"messages\[0\]"),
+        (decode_document, b'{"version":2,"entries":7}', "not an array"),
+    ],
+)
+def test_json_of_another_kind_is_an_error_that_says_what_was_expected(
+    decode: Callable[[Any], object], data: bytes, says: str
+) -> None:
+    with pytest.raises(InvalidDocument, match=says):
+        decode(data)
+
+
+def test_a_newer_document_is_refused_with_what_to_do() -> None:
+    with pytest.raises(UnsupportedVersion, match="format 3; this steno reads up to 2: upgrade"):
+        decode_document(b'{"version":3,"entries":[]}')
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+    raw = b'\xef\xbb\xbf{"type":"user","content":[{"type":"text","text":"a"}]}'
+    assert decode_message(raw) == ChatMessage.user("a")
+    assert decode_message(raw.decode()) == ChatMessage.user("a")
+
+
+@pytest.mark.parametrize("depth", [500, 100_000])
+def test_nesting_of_any_depth_is_kept(depth: int) -> None:
+    deep = b"[" * depth + b"]" * depth
+    raw = b'{"type":"user","content":[{"type":"text","text":"a","deep":' + deep + b"}]}"
+    message = decode_message(raw)
+    assert isinstance(message, UserMessage)
+    assert message.text == "a"
+    assert encode_message(message) == raw
+    assert encode_messages(
+        decode_messages(b"[" + deep.replace(b"[", b'{"a":[').replace(b"]", b"]}") + b"]")
+    )
+
+
+def test_a_result_with_details_too_deep_to_read_is_kept_whole() -> None:
+    deep = b'{"a":' * 5000 + b"1" + b"}" * 5000
+    raw = b'{"type":"tool_result","tool_call_id":"c","content":[],"details":' + deep + b"}"
+    message = decode_message(raw)
+    assert isinstance(message, Opaque)
+    assert encode_message(message) == raw
+
+
+@pytest.mark.parametrize("number", ["9007199254740993", "123456789012345678901234567890", "1e400"])
+def test_big_numbers_are_kept_to_the_digit(number: str) -> None:
+    raw = f'{{"type":"user","content":[{{"type":"text","text":"a","n":{number}}}]}}'
+    assert encode_message(decode_message(raw)).decode() == raw
+
+
+def test_big_integers_in_details_stay_integers() -> None:
+    result = ChatMessage.tool_result("c", "", details={"n": 2**53 + 1, "m": 2**70})
+    loaded = decode_message(encode_message(result))
+    assert loaded == result
+    assert isinstance(loaded, ToolResult)
+    assert loaded.details is not None
+    assert loaded.details["m"] == 2**70
+
+
+def test_nan_is_refused_where_it_would_become_null() -> None:
+    with pytest.raises(InvalidValue, match="NaN or an infinity"):
+        ChatMessage.tool_result("c", "", details={"ratio": float("nan")})
+
+
+@pytest.mark.requirement("NFR-004a-29")
+def test_fifty_megabytes_of_content_make_the_round_trip() -> None:
+    message = ChatMessage.user("é" * 10 + "x" * 50_000_000)
+    encoded = encode_message(message)
+    assert decode_message(encoded) == message
+    kept = decode_message(encoded.replace(b'{"type":"user"', b'{"type":"user","new":1', 1))
+    assert isinstance(kept, UserMessage)
+    assert kept.text == message.text
+
+
+def test_line_separators_and_nul_are_ordinary_characters() -> None:
+    message = ChatMessage.user("a\u2028b\u2029c\u0085d\x00e\r\nf")
+    encoded = encode_message(message)
+    assert b"\n" not in encoded
+    assert decode_message(encoded) == message
+
+
+def test_one_odd_message_does_not_change_how_the_others_are_read() -> None:
+    good = ChatMessage.user("a")
+    raw = b"[" + encode_message(good) + b',{"type":"odd"},' + encode_message(good) + b"]"
+    first, odd, last = decode_messages(raw)
+    assert (first, last) == (good, good)
+    assert isinstance(odd, Opaque)
+    assert encode_messages((first, odd, last)) == raw
+
+
+def test_times_are_written_in_utc() -> None:
+    resource = Resource(
+        server="docs",
+        uri="doc://1",
+        text="x",
+        retrieved_at=datetime.fromisoformat("2026-05-01T14:00:00+02:00"),
+    )
+    image = Image(source=ImageUrl("https://example.org/a.png"))
+    encoded = encode_message(ChatMessage.user([resource, image]))
+    assert b'"retrieved_at":"2026-05-01T12:00:00Z"' in encoded
+    assert decode_message(encoded) == ChatMessage.user([resource, image])
