@@ -1,0 +1,26 @@
+"""Keep a chat in order while many threads write to it."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from steno import ChatMessage, ConversationHistory, OutOfOrder, ToolCall, ToolResult
+
+history = ConversationHistory()
+history.add(ChatMessage.system("You run tools."))
+history.add(ChatMessage.user("Check all eight services."))
+calls = [ToolCall.create("ping", {"service": n}, id=f"call_{n}") for n in range(8)]
+history.add(ChatMessage.assistant(None, calls))
+
+before = iter(history)
+with ThreadPoolExecutor() as pool:
+    list(pool.map(lambda call: history.add(ToolResult.success(call.id, "up")), calls))
+
+print("a snapshot taken before:", len(list(before)), "messages; now:", len(history))
+print("outstanding:", history.outstanding)
+for attempt in (ToolResult.success("call_0", "again"), ToolResult.success("call_9", "who?")):
+    try:
+        history.add(attempt)
+    except OutOfOrder as error:
+        print("refused:", error)
+history.add(ChatMessage.assistant("All eight are up."))
+history.check_complete()
+print("last:", history.last.text if history.last else None)
