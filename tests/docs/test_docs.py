@@ -1,0 +1,81 @@
+"""What the documents show is true: code blocks run, and print what stands below them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```$)?", re.M | re.S)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+
+
+def blocks() -> Iterator[object]:
+    for page in PAGES:
+        for number, match in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8")), start=1):
+            if "..." not in match["code"]:
+                name = f"{page.relative_to(ROOT)}:{number}"
+                yield pytest.param(match["code"], match["output"], id=name)
+
+
+@pytest.mark.parametrize(("code", "output"), blocks())
+@pytest.mark.requirement("NFR-004a-40")
+def test_code_in_documents_runs_and_prints_what_is_shown(code: str, output: str | None) -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "<document>", "exec"), {"__name__": "document"})
+    assert printed.getvalue() == (output or "")
+
+
+def test_there_is_code_to_run() -> None:
+    assert len(list(blocks())) >= 10
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.requirement("NFR-004a-40")
+def test_examples_print_what_is_kept_beside_them(example: Path) -> None:
+    """`python examples/NN.py > examples/output/NN.txt` after a wanted change."""
+    run = subprocess.run(
+        [sys.executable, example], capture_output=True, timeout=60, check=True, cwd=ROOT
+    )
+    expected = example.parent / "output" / f"{example.stem}.txt"
+    assert run.stdout.decode() == expected.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_documents_lead_somewhere(page: Path) -> None:
+    broken = [
+        target
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def layers_of(page: Path) -> list[list[str]]:
+    rows = re.findall(r"^\| ((?:`\w+`[ ,]*)+)\|", page.read_text(encoding="utf-8"), re.M)
+    return [re.findall(r"\w+", row) for row in rows]
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_the_layers_in_documents_are_the_ones_that_are_checked(name: str) -> None:
+    contract = (ROOT / ".importlinter").read_text(encoding="utf-8")
+    listed = contract.split("layers =\n")[1].split("\n\n")[0]
+    assert layers_of(ROOT / name) == [re.findall(r"\w+", line) for line in listed.splitlines()]
+
+
+def test_the_readme_shows_code_early_and_both_commands() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert "```python" in lines[:15]
+    assert any(line.startswith("make demo") for line in lines)
+    assert any(line.startswith("make test") for line in lines)
+    assert len(lines) <= 120
