@@ -6,7 +6,6 @@ their bytes; they are parsed once, when the call is made. This file knows no too
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -57,6 +56,8 @@ def map_tool_name(outside: str) -> str:
         raise InvalidTool(
             "tool name: outside names have 1 to 128 letters, digits and any of _ . : / -"
         )
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never get here
+
     digest = hashlib.sha256(outside.encode()).hexdigest()[:8]
     stem = _NOT_IN_NAME.sub("_", outside)[: MAX_NAME_LENGTH - 9]
     return f"{stem}_{digest}"

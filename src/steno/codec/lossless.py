@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from hashlib import sha256
 from types import UnionType
 from typing import (
     Any,
@@ -141,7 +140,13 @@ def read_entry(raw: bytes, place: str, warn: Warn) -> Entry:
         warn(place, f"kept a record that is not understood: {exc}")
         payload = Opaque(kind=WHOLE_RECORD, raw=raw.decode(), origin=OWN_FORMAT)
         found_id, parent = (_read_string(members.get(name)) for name in ("id", "parent"))
-        return Entry(id=found_id or sha256(raw).hexdigest(), parent=parent, payload=payload)
+        return Entry(id=found_id or _made_id(raw), parent=parent, payload=payload)
+
+
+def _made_id(raw: bytes) -> str:
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never get here
+
+    return hashlib.sha256(raw).hexdigest()
 
 
 def _read_nested(raw: bytes, nested: _Nested, place: str, warn: Warn) -> object:
