@@ -45,6 +45,7 @@ from steno.event import (
     ToolCallEnd,
 )
 from steno.history import ConversationHistory
+from steno.json_object import JsonObject
 from steno.message import (
     AssistantMessage,
     ChatMessage,
@@ -62,7 +63,7 @@ from steno.repair import Repaired, repair
 from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.usage import StopReason, Usage
-from steno.value import JsonObject, replace_lone_surrogates
+from steno.value import replace_lone_surrogates
 
 __version__ = "0.1.0"
 

@@ -24,9 +24,10 @@ from steno.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
+from steno.json_object import NOT_AN_OBJECT, decode_object
 from steno.message import AssistantBlock, AssistantMessage
 from steno.usage import StopReason
-from steno.value import NOT_AN_OBJECT, decode_object, replace_lone_surrogates
+from steno.value import replace_lone_surrogates
 
 # -- drafts ----------------------------------------------------------------------------------
 

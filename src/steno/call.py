@@ -15,17 +15,15 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, final, overload
 import msgspec
 
 from steno.errors import InvalidArguments, InvalidMessage, InvalidTool, InvalidValue, Problem
-from steno.value import (
+from steno.json_object import (
     NOT_AN_OBJECT,
     JsonObject,
-    Value,
+    adopt,
     decode_object,
     encode_json,
     explain_not_object,
-    explain_text,
-    is_text,
-    replace_lone_surrogates,
 )
+from steno.value import Value, check_fields, is_text, refuse, replace_lone_surrogates
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -50,9 +48,9 @@ def map_tool_name(outside: str) -> str:
     so that `a.b`, `a-b` and `a_b` remain three tools. Raises InvalidTool for what no provider
     or server would use as a name.
     """
-    if is_tool_name(outside):
+    if type(outside) is str and is_tool_name(outside):
         return outside
-    if _OUTSIDE_NAME.fullmatch(outside) is None:
+    if type(outside) is not str or _OUTSIDE_NAME.fullmatch(outside) is None:
         raise InvalidTool(
             "tool name: outside names have 1 to 128 letters, digits and any of _ . : / -"
         )
@@ -82,8 +80,9 @@ class Seal(Value, frozen=True, kw_only=True):
     model: str
 
     def __post_init__(self) -> None:
-        if not (is_text(self.data) and self.data):
-            raise InvalidMessage("seal: data must be a non-empty string")
+        check_fields(self)
+        if not self.data:
+            refuse(self, "data must not be empty")
 
 
 @final
@@ -101,17 +100,19 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
 
     def __post_init__(self) -> None:
         # Written out rather than composed: this runs for every call of every loaded history.
-        id = self.id
-        if not (id and type(id) is str and (id.isascii() or is_text(id))):
-            raise InvalidMessage("tool call: id must be a non-empty string")
-        if type(self.name) is not str or not is_tool_name(self.name):
-            raise InvalidMessage("tool call: name must be 1 to 64 letters, digits and underscores")
-        if type(self.arguments) is not str:
-            raise InvalidMessage("tool call: arguments must be the text of a JSON object")
+        id, name, arguments = self.id, self.name, self.arguments
+        if type(id) is not str or not id or not (id.isascii() or is_text(id)):
+            refuse(self, "id must be a non-empty string")
+        if type(name) is not str or not is_tool_name(name):
+            refuse(self, "name must be 1 to 64 letters, digits and underscores")
+        if type(arguments) is not str:
+            refuse(self, "arguments must be the text of a JSON object")
         try:
-            vars(self)["members"] = decode_object(self.arguments)
+            vars(self)["parsed"] = adopt(decode_object(arguments))
         except NOT_AN_OBJECT as exc:
-            raise InvalidMessage(f"tool call: arguments are {explain_not_object(exc)}") from None
+            refuse(self, f"arguments are {explain_not_object(exc)}")
+        if self.original_name is not None or self.seal is not None or self.unknown is not None:
+            check_fields(self)
 
     @classmethod
     def create(
@@ -130,10 +131,10 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
     @property
     def parsed(self) -> JsonObject:
         """The arguments, parsed once and read-only all the way down."""
-        members: dict[str, Any] | None = vars(self).get("members")
-        if members is None:  # copy.copy() carries the fields only
-            members = vars(self)["members"] = decode_object(self.arguments)
-        return JsonObject.adopt(members)
+        parsed: JsonObject | None = vars(self).get("parsed")
+        if parsed is None:  # copy.copy() carries the fields only
+            parsed = vars(self)["parsed"] = adopt(decode_object(self.arguments))
+        return parsed
 
     @overload
     def get(self, name: str) -> Any: ...
@@ -185,12 +186,9 @@ class InvalidToolCall(Value, frozen=True, tag_field="type", tag="invalid_tool_ca
     seal: Seal | None = None
 
     def __post_init__(self) -> None:
-        if not (self.id and is_text(self.id)):
-            raise InvalidMessage("invalid tool call: id must be a non-empty string")
-        for field in ("name", "arguments", "reason"):
-            value = getattr(self, field)
-            if not is_text(value):
-                raise InvalidMessage(f"invalid tool call: {field} {explain_text(value)}")
+        check_fields(self)
+        if not self.id:
+            refuse(self, "id must be a non-empty string")
 
 
 AnyToolCall: TypeAlias = ToolCall | InvalidToolCall
@@ -210,7 +208,7 @@ def build_call(id: str, name: str, arguments: str, *, seal: Seal | None = None) 
             original_name=None if ours == name else name,
             seal=seal,
         )
-    except (InvalidTool, InvalidMessage) as exc:
+    except InvalidValue as exc:
         return InvalidToolCall(
             id=replace_lone_surrogates(id),
             name=replace_lone_surrogates(name),
@@ -242,7 +240,7 @@ def _problem(exc: msgspec.ValidationError) -> Problem:
     # msgspec says `[...]` where it means "the value of some key": the pointer stops there.
     pointer = "".join(_pointer_step(name or index) for name, index in steps if name or index)
     # "Invalid enum value 'x'" quotes what was found; the model knows what it sent.
-    rule = "not one of the allowed values" if message.startswith("Invalid ") else message
+    rule = "not one of the allowed values" if "'" in message else message
     return Problem(pointer, rule)
 
 

@@ -7,15 +7,15 @@ What a block refers to (a file, an image on disk) is resolved elsewhere and reco
 from __future__ import annotations
 
 import posixpath
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, TypeAlias, final
 
 from msgspec.structs import force_setattr
 
 from steno.call import InvalidToolCall, Seal, ToolCall
-from steno.errors import InvalidMessage
-from steno.value import Value, Verbatim, explain_text, is_text
+from steno.json_object import is_json_text
+from steno.value import Value, Verbatim, check_fields, explain_text, is_text, refuse
 
 OWN_FORMAT = "steno"
 
@@ -24,34 +24,42 @@ class _Block(Value, frozen=True, tag_field="type"):
     """Shared settings; never named outside this file."""
 
 
+class _Sealed(_Block, frozen=True, kw_only=True):
+    """What a model may put its seal on."""
+
+    seal: Seal | None = None
+
+
 @final
-class Text(_Block, frozen=True, tag="text"):
+class Text(_Sealed, frozen=True, tag="text"):
     """Words, as the user, the model or a tool put them."""
 
     text: str
-    seal: Seal | None = None
 
     def __post_init__(self) -> None:
         text = self.text
-        if type(text) is str and text.isascii():  # is_text(), without the call: the hot path
-            return
-        if not is_text(text):
-            raise InvalidMessage(f"text: {explain_text(text)}")
+        if type(text) is not str or not (text.isascii() or is_text(text)):
+            refuse(self, f"text {explain_text(text)}")
+        if self.seal is not None or self.unknown is not None:
+            check_fields(self)
+
+
+class _Redactable(_Sealed, frozen=True, kw_only=True):
+    """What a model may hand out as a seal alone."""
+
+    redacted: bool = False
 
 
 @final
-class Thinking(_Block, frozen=True, tag="thinking"):
+class Thinking(_Redactable, frozen=True, tag="thinking"):
     """What a model thought before it spoke. `redacted`: only its seal was handed out."""
 
     text: str
-    seal: Seal | None = None
-    redacted: bool = False
 
     def __post_init__(self) -> None:
-        if not is_text(self.text):
-            raise InvalidMessage(f"thinking: {explain_text(self.text)}")
+        check_fields(self)
         if self.redacted and self.seal is None:
-            raise InvalidMessage("thinking: redacted without a seal says nothing to anybody")
+            refuse(self, "redacted without a seal says nothing to anybody")
 
 
 # -- images ----------------------------------------------------------------------------------
@@ -76,22 +84,24 @@ class ImageData(_ImageSource, frozen=True, tag="data"):
     data: bytes
 
     def __post_init__(self) -> None:
-        if type(self.data) is not bytes or not self.data:
-            raise InvalidMessage("image: data must be non-empty bytes")
+        check_fields(self)
+        if not self.data:
+            refuse(self, "data must not be empty")
 
 
 @final
-class ImageBlob(_ImageSource, frozen=True, tag="blob"):
+class ImageBlob(_ImageSource, frozen=True, tag="blob", kw_only=True):
     """The bytes of an image, kept beside the messages under their SHA-256."""
 
     sha256: str
     size: int
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if len(self.sha256) != 64 or not set(self.sha256) <= set("0123456789abcdef"):
-            raise InvalidMessage("image: sha256 must be 64 lower-case hexadecimal digits")
+            refuse(self, "sha256 must be 64 lower-case hexadecimal digits")
         if self.size < 1:
-            raise InvalidMessage("image: size must be at least one byte")
+            refuse(self, "size must be at least one byte")
 
 
 @final
@@ -101,8 +111,9 @@ class ImageUrl(_ImageSource, frozen=True, tag="url"):
     url: str
 
     def __post_init__(self) -> None:
-        if not (is_text(self.url) and self.url.startswith(("https://", "http://"))):
-            raise InvalidMessage("image: url must start with https:// or http://")
+        check_fields(self)
+        if not self.url.startswith(("https://", "http://")):
+            refuse(self, "url must start with https:// or http://")
 
 
 @final
@@ -112,7 +123,8 @@ class ImageFile(_ImageSource, frozen=True, tag="file"):
     path: str
 
     def __post_init__(self) -> None:
-        force_setattr(self, "path", _normalise_path(self.path, "image"))
+        check_fields(self)
+        force_setattr(self, "path", _normal_path(self))
 
 
 ImageSource: TypeAlias = ImageData | ImageBlob | ImageUrl | ImageFile
@@ -129,15 +141,12 @@ class Image(_Block, frozen=True, tag="image", kw_only=True):
     mode: RecognitionMode = RecognitionMode.AUTO
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source, ImageSource):
-            raise InvalidMessage("image: source must be ImageData, ImageBlob, ImageUrl, ImageFile")
+        check_fields(self)
         if self.mime_type is None:
             if isinstance(self.source, (ImageData, ImageBlob)):
-                raise InvalidMessage("image: bytes need a mime_type such as image/png")
-        elif not (is_text(self.mime_type) and self.mime_type.startswith("image/")):
-            raise InvalidMessage("image: mime_type must start with image/")
-        if type(self.mode) is not RecognitionMode:
-            raise InvalidMessage("image: mode must be a RecognitionMode")
+                refuse(self, "bytes need a mime_type such as image/png")
+        elif not self.mime_type.startswith("image/"):
+            refuse(self, "mime_type must start with image/")
 
 
 # -- references ------------------------------------------------------------------------------
@@ -152,17 +161,15 @@ class FileReference(_Block, frozen=True, tag="file_reference", kw_only=True):
     end_line: int | None = None
 
     def __post_init__(self) -> None:
-        force_setattr(self, "path", _normalise_path(self.path, "file reference"))
+        check_fields(self)
+        force_setattr(self, "path", _normal_path(self))
         if self.start_line is None:
             if self.end_line is not None:
-                raise InvalidMessage("file reference: end_line needs a start_line")
-            return
-        if type(self.start_line) is not int or self.start_line < 1:
-            raise InvalidMessage("file reference: start_line counts from 1")
-        if self.end_line is not None and (
-            type(self.end_line) is not int or self.end_line < self.start_line
-        ):
-            raise InvalidMessage("file reference: end_line must not come before start_line")
+                refuse(self, "end_line needs a start_line")
+        elif self.start_line < 1:
+            refuse(self, "start_line counts from 1")
+        elif self.end_line is not None and self.end_line < self.start_line:
+            refuse(self, "end_line must not come before start_line")
 
 
 @final
@@ -179,18 +186,11 @@ class Resource(_Block, frozen=True, tag="resource", kw_only=True):
     retrieved_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        for field in ("server", "uri"):
-            value = getattr(self, field)
-            if not (value and is_text(value)):
-                raise InvalidMessage(f"resource: {field} must be a non-empty string")
+        check_fields(self)
+        if not self.server or not self.uri:
+            refuse(self, "server and uri must not be empty")
         if self.text is not None and self.data is not None:
-            raise InvalidMessage("resource: text and data exclude each other")
-        if self.text is not None and not is_text(self.text):
-            raise InvalidMessage(f"resource: text {explain_text(self.text)}")
-        if self.data is not None and type(self.data) is not bytes:
-            raise InvalidMessage("resource: data must be bytes")
-        if self.retrieved_at is not None:
-            force_setattr(self, "retrieved_at", as_utc(self.retrieved_at, "resource: retrieved_at"))
+            refuse(self, "text and data exclude each other")
 
 
 # -- what we have no name for ----------------------------------------------------------------
@@ -211,11 +211,10 @@ class Opaque(_Block, frozen=True, tag="opaque", kw_only=True):
     origin: str
 
     def __post_init__(self) -> None:
-        for field in ("kind", "raw", "origin"):
-            value = getattr(self, field)
-            if not is_text(value):
-                raise InvalidMessage(f"opaque: {field} {explain_text(value)}")
+        check_fields(self)
         if self.origin == OWN_FORMAT:
+            if not is_json_text(self.raw):
+                refuse(self, "raw must be JSON, since it is written back as it is")
             force_setattr(self, "unknown", Verbatim(self.raw))
 
 
@@ -224,24 +223,17 @@ Block: TypeAlias = (
 )
 
 
-def as_utc(moment: object, place: str) -> datetime:
-    """Return `moment` in UTC. Raises InvalidMessage if it is no time or has no time zone."""
-    if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise InvalidMessage(f"{place} must be a datetime with a time zone")
-    return moment.astimezone(UTC)
-
-
-def _normalise_path(path: str, place: str) -> str:
-    """Return `path` without empty, `.` and inner `..` steps.
+def _normal_path(value: ImageFile | FileReference) -> str:
+    """Return the path without empty, `.` and inner `..` steps.
 
     A path that climbs out of where it starts is refused here; whether the file behind it lies
     in an allowed folder is decided when it is opened.
     """
-    if not (path and is_text(path)):
-        raise InvalidMessage(f"{place}: path must be a non-empty string")
-    if "\0" in path:
-        raise InvalidMessage(f"{place}: path holds a NUL character")
-    normal = posixpath.normpath(path)
+    if not value.path:
+        refuse(value, "path must not be empty")
+    if "\0" in value.path:
+        refuse(value, "path holds a NUL character")
+    normal = posixpath.normpath(value.path)
     if normal == ".." or normal.startswith("../"):
-        raise InvalidMessage(f"{place}: path must not lead out of its root with ..")
+        refuse(value, "path must not lead out of its root with ..")
     return normal

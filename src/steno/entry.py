@@ -12,19 +12,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, Final, TypeAlias, final
 
-from msgspec.structs import force_setattr
-
-from steno.content import Image, Opaque, Resource, Text, as_utc
-from steno.errors import InvalidMessage, InvalidValue
+from steno.content import Image, Opaque, Resource, Text
 from steno.message import (
     AssistantMessage,
-    ChatMessage,
     Message,
     SystemMessage,
     ToolResultMessage,
     UserMessage,
 )
-from steno.value import Value, explain_text, freeze_mapping, is_text
+from steno.value import Value, check_fields, refuse
 
 FORMAT_VERSION: Final = 2
 """The version of the stored format; on every record and in every header."""
@@ -33,12 +29,12 @@ FORMAT_VERSION: Final = 2
 class _Payload(Value, frozen=True, tag_field="type"):
     """Shared settings; never named outside this file."""
 
-    def _require(self, *fields: str) -> None:
-        for field in fields:
-            value = getattr(self, field)
-            if not (value and is_text(value)):
-                place = type(self).__name__
-                raise InvalidMessage(f"{place}: {field} must be a non-empty string")
+    def _check(self, *required: str) -> None:
+        """Check all fields, and that the required ones are not empty."""
+        check_fields(self)
+        for field in required:
+            if not getattr(self, field):
+                refuse(self, f"{field} must not be empty")
 
 
 # -- control: where the conversation goes ----------------------------------------------------
@@ -58,10 +54,6 @@ class ModeChange(_Payload, frozen=True, tag="mode_change", kw_only=True):
     old: Mode
     new: Mode
 
-    def __post_init__(self) -> None:
-        if type(self.old) is not Mode or type(self.new) is not Mode:
-            raise InvalidMessage("ModeChange: old and new must be a Mode")
-
 
 @final
 class BranchSwitch(_Payload, frozen=True, tag="branch_switch", kw_only=True):
@@ -73,7 +65,7 @@ class BranchSwitch(_Payload, frozen=True, tag="branch_switch", kw_only=True):
     new: str
 
     def __post_init__(self) -> None:
-        self._require("old", "new")
+        self._check("old", "new")
 
 
 @final
@@ -86,7 +78,7 @@ class ModelChange(_Payload, frozen=True, tag="model_change", kw_only=True):
     new: str
 
     def __post_init__(self) -> None:
-        self._require("new")
+        self._check("new")
 
 
 @final
@@ -97,7 +89,7 @@ class Label(_Payload, frozen=True, tag="label", kw_only=True):
     text: str
 
     def __post_init__(self) -> None:
-        self._require("target", "text")
+        self._check("target", "text")
 
 
 @final
@@ -108,7 +100,7 @@ class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
     summary: str
 
     def __post_init__(self) -> None:
-        self._require("through", "summary")
+        self._check("through", "summary")
 
 
 # -- decisions and findings about other entries ----------------------------------------------
@@ -138,12 +130,10 @@ class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        self._require("call_id", "arguments_sha256")
-        if type(self.status) is not ApprovalStatus:
-            raise InvalidMessage("Approval: status must be an ApprovalStatus")
+        self._check("call_id", "arguments_sha256")
         decided = self.actor is not None or self.rule is not None
         if decided == (self.status is ApprovalStatus.PENDING):
-            raise InvalidMessage("Approval: a decision names its actor or rule, a pending one none")
+            refuse(self, "a decision names its actor or rule, a pending one has neither")
 
 
 class ResolutionStatus(StrEnum):
@@ -172,18 +162,13 @@ class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
     details: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        self._require("target")
-        if type(self.block) is not int or self.block < 0:
-            raise InvalidMessage("Resolution: block counts from 0")
-        if type(self.status) is not ResolutionStatus:
-            raise InvalidMessage("Resolution: status must be a ResolutionStatus")
-        if type(self.content) is not tuple:
-            raise InvalidMessage("Resolution: content must be a tuple of blocks")
+        self._check("target")
+        if self.block < 0:
+            refuse(self, "block counts from 0")
         if bool(self.content) != (self.status is ResolutionStatus.RESOLVED):
-            raise InvalidMessage("Resolution: content is there when it is resolved, and only then")
+            refuse(self, "content is there when it is resolved, and only then")
         if (self.error is not None) != (self.status is ResolutionStatus.FAILED):
-            raise InvalidMessage("Resolution: error is there when it failed, and only then")
-        _freeze_field(self, "details")
+            refuse(self, "error is there when it failed, and only then")
 
 
 @final
@@ -194,7 +179,7 @@ class Feedback(_Payload, frozen=True, tag="feedback", kw_only=True):
     text: str
 
     def __post_init__(self) -> None:
-        self._require("target", "text")
+        self._check("target", "text")
 
 
 @final
@@ -208,7 +193,7 @@ class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
     target: str | None = None
 
     def __post_init__(self) -> None:
-        self._require("code", "explanation")
+        self._check("code", "explanation")
 
 
 Control: TypeAlias = ModeChange | BranchSwitch | ModelChange | Label | Compaction
@@ -246,30 +231,12 @@ class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True)
     audit: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not (self.id and is_text(self.id)):
-            raise InvalidMessage("entry: id must be a non-empty string")
-        if self.parent is not None and not (self.parent and is_text(self.parent)):
-            raise InvalidMessage("entry: parent must be a non-empty string or None")
-        if not isinstance(self.payload, (ChatMessage, _Payload, Opaque)):
-            raise InvalidMessage("entry: payload must be a message or another payload")
-        if self.decision is not None and not is_text(self.decision):
-            raise InvalidMessage(f"entry: decision {explain_text(self.decision)}")
-        if self.time is not None:
-            force_setattr(self, "time", as_utc(self.time, "entry: time"))
-        _freeze_field(self, "audit")
+        check_fields(self)
+        if not self.id or self.parent == "":
+            refuse(self, "id and parent must not be empty")
 
     @property
     def message(self) -> Message | None:
         """The payload if it may be sent to a model; None for everything else."""
         payload = self.payload
         return payload if isinstance(payload, Message) else None
-
-
-def _freeze_field(value: Resolution | Entry, field: str) -> None:
-    members: Mapping[str, Any] | None = getattr(value, field)
-    if members is None:
-        return
-    try:
-        force_setattr(value, field, freeze_mapping(members))
-    except InvalidValue as exc:
-        raise InvalidMessage(f"{type(value).__name__}: {field} are {exc}") from None

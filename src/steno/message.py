@@ -7,18 +7,17 @@ may stand in which message is the type of its `content`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast, final, get_args
 
-from msgspec.structs import force_setattr
-
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
-from steno.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking, as_utc
-from steno.errors import InvalidMessage, InvalidValue
+from steno.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
+from steno.errors import InvalidMessage
 from steno.usage import StopReason, Usage
-from steno.value import Value, explain_text, freeze_mapping, is_text
+from steno.value import Value, check_elements, check_fields, is_text, refuse
 
 B = TypeVar("B")
 
@@ -31,25 +30,33 @@ class MessageRole(StrEnum):
     ASSISTANT = "assistant", 2
     TOOL = "tool", 3
 
-    number: int
+    _number: int
 
     def __new__(cls, text: str, number: int) -> MessageRole:
         """Make a member that is its text and knows its number."""
         role = str.__new__(cls, text)
         role._value_ = text
-        role.number = number
+        role._number = number
         return role
 
+    @property
+    def number(self) -> int:
+        """The place of the role, from 0."""
+        return self._number
+
     def __int__(self) -> int:
-        return self.number
+        return self._number
 
     @classmethod
     def parse(cls, text: str) -> MessageRole:
         """Read a role in any case. Raises InvalidMessage for an unknown one."""
         try:
-            return cls[text.upper()]
-        except (KeyError, AttributeError):
+            return _ROLES[text.lower()]
+        except (KeyError, AttributeError, TypeError):
             raise InvalidMessage("role: must be system, user, assistant or tool") from None
+
+
+_ROLES: Final = {role.value: role for role in MessageRole}
 
 
 class Outcome(StrEnum):
@@ -72,12 +79,6 @@ class Failure(Value, frozen=True, kw_only=True):
     traceback: str | None = None
     recoverable: bool = True
 
-    def __post_init__(self) -> None:
-        if not is_text(self.message):
-            raise InvalidMessage(f"failure: message {explain_text(self.message)}")
-        if self.traceback is not None and not is_text(self.traceback):
-            raise InvalidMessage(f"failure: traceback {explain_text(self.traceback)}")
-
 
 # -- the four messages -----------------------------------------------------------------------
 
@@ -94,7 +95,7 @@ class ChatMessage(Value, frozen=True, tag_field="type"):
         super().__init_subclass__(**settings)
 
     def __post_init__(self) -> None:
-        raise InvalidMessage("message: use ChatMessage.system, .user, .assistant or .tool_result")
+        refuse(self, "use ChatMessage.system, .user, .assistant or .tool_result")
 
     @property
     def text(self) -> str | None:
@@ -173,8 +174,10 @@ class SystemMessage(ChatMessage, frozen=True, tag="system"):
     content: tuple[Text, ...]
 
     def __post_init__(self) -> None:
-        if not _check_blocks(self.content, _SYSTEM_BLOCKS, "system message"):
-            raise InvalidMessage("system message: text must not be blank")
+        if not _check_blocks(self, _SYSTEM_BLOCKS):
+            refuse(self, "text must not be blank")
+        if self.unknown is not None:
+            check_fields(self)
 
     @property
     def text(self) -> str:
@@ -194,8 +197,10 @@ class UserMessage(ChatMessage, frozen=True, tag="user"):
     content: tuple[UserBlock, ...]
 
     def __post_init__(self) -> None:
-        if not _check_blocks(self.content, _USER_BLOCKS, "user message"):
-            raise InvalidMessage("user message: text must not be blank")
+        if not _check_blocks(self, _USER_BLOCKS):
+            refuse(self, "text must not be blank")
+        if self.unknown is not None:
+            check_fields(self)
 
     @property
     def text(self) -> str:
@@ -220,15 +225,17 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
     usage: Usage | None = None
 
     def __post_init__(self) -> None:
-        _check_blocks(self.content, _ASSISTANT_BLOCKS, "assistant message")
+        _check_blocks(self, _ASSISTANT_BLOCKS)
         if self.stop_reason is None:
             # A turn that a model ended without a word is a fact; one that we make is a mistake.
             if not self.content:
-                raise InvalidMessage("assistant message: needs text, tool calls or a stop_reason")
+                refuse(self, "needs text, tool calls or a stop_reason")
         elif type(self.stop_reason) is not StopReason:
-            raise InvalidMessage("assistant message: stop_reason must be a StopReason")
-        if self.raw_stop_reason is not None and not is_text(self.raw_stop_reason):
-            raise InvalidMessage("assistant message: raw_stop_reason must be a string")
+            refuse(self, "stop_reason must be a StopReason")
+        raw, usage = self.raw_stop_reason, self.usage
+        is_usual = raw is None or (type(raw) is str and raw.isascii())
+        if not is_usual or type(usage) not in _USAGE or self.unknown is not None:
+            check_fields(self)
 
     @property
     def text(self) -> str | None:
@@ -261,24 +268,30 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
     duration_s: float | None = None
 
     def __post_init__(self) -> None:
-        if not (self.tool_call_id and is_text(self.tool_call_id)):
-            raise InvalidMessage("tool result: tool_call_id must be a non-empty string")
-        _check_blocks(self.content, _RESULT_BLOCKS, "tool result")
-        if type(self.outcome) is not Outcome:
-            raise InvalidMessage("tool result: outcome must be an Outcome")
+        call_id = self.tool_call_id
+        if type(call_id) is not str or not call_id or not (call_id.isascii() or is_text(call_id)):
+            refuse(self, "tool_call_id must be a non-empty string")
+        _check_blocks(self, _RESULT_BLOCKS)
+        if self._has_only_the_usual_fields():
+            return
+        check_fields(self)
         if self.failure is not None and self.outcome is Outcome.OK:
-            raise InvalidMessage("tool result: an ok outcome cannot carry a failure")
-        if not is_text(self.tool_name):
-            raise InvalidMessage("tool result: tool_name must be a string")
-        if self.details is not None:
-            try:
-                force_setattr(self, "details", freeze_mapping(self.details))
-            except InvalidValue as exc:
-                raise InvalidMessage(f"tool result: details are {exc}") from None
-        if self.started_at is not None:
-            force_setattr(self, "started_at", as_utc(self.started_at, "tool result: started_at"))
-        if self.duration_s is not None and not self.duration_s >= 0:
-            raise InvalidMessage("tool result: duration_s must not be negative")
+            refuse(self, "an ok outcome cannot carry a failure")
+        if self.duration_s is not None and not 0 <= self.duration_s < math.inf:
+            refuse(self, "duration_s must be a number of seconds of 0 or more")
+
+    def _has_only_the_usual_fields(self) -> bool:
+        """Tell whether everything but id, content, outcome and tool name is left out."""
+        return (
+            type(self.outcome) is Outcome
+            and type(self.tool_name) is str
+            and self.tool_name.isascii()
+            and self.details is None
+            and self.failure is None
+            and self.started_at is None
+            and self.duration_s is None
+            and self.unknown is None
+        )
 
     @property
     def text(self) -> str:
@@ -317,6 +330,7 @@ def as_messages(messages: Iterable[ChatMessage]) -> tuple[Message, ...]:
     return cast("tuple[Message, ...]", tuple(messages))
 
 
+_USAGE: Final = frozenset({Usage, type(None)})
 _SYSTEM_BLOCKS: Final[frozenset[type]] = frozenset({Text})
 _USER_BLOCKS: Final[frozenset[type]] = frozenset(get_args(UserBlock))
 _ASSISTANT_BLOCKS: Final[frozenset[type]] = frozenset(get_args(AssistantBlock))
@@ -335,10 +349,11 @@ def _blocks(parts: Iterable[B], place: str) -> tuple[B, ...]:
         raise InvalidMessage(f"{place}: content must be text or blocks") from None
 
 
-def _check_blocks(content: tuple[Block, ...], allowed: frozenset[type], place: str) -> bool:
+def _check_blocks(message: Message, allowed: frozenset[type]) -> bool:
     """Refuse blocks that may not stand here; tell whether there is more than blank text."""
+    content = message.content
     if type(content) is not tuple:
-        raise InvalidMessage(f"{place}: content must be a tuple of blocks")
+        refuse(message, "content must be a tuple of blocks")
     says_something = False
     for block in content:
         if type(block) is Text:
@@ -346,8 +361,5 @@ def _check_blocks(content: tuple[Block, ...], allowed: frozenset[type], place: s
         elif type(block) in allowed:
             says_something = True
         else:
-            raise InvalidMessage(
-                f"{place}: content[{content.index(block)}] must not be {type(block).__name__}; "
-                f"allowed are {', '.join(sorted(kind.__name__ for kind in allowed))}"
-            )
+            check_elements(message, "content", content, allowed)
     return says_something

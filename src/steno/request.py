@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, final
 
-from steno.errors import InvalidRequest
-from steno.message import ChatMessage, Message, MessageRole
+from steno.errors import InvalidRequest, InvalidValue
+from steno.message import Message, MessageRole
 from steno.tool import ToolDefinition
-from steno.value import Value, is_text
+from steno.value import Value, check_fields, refuse
 
 _HIGHEST_TEMPERATURE: Final = 2
 
@@ -20,6 +20,7 @@ class Request(Value, frozen=True, kw_only=True):
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"model"})
+    refusal: ClassVar[type[InvalidValue]] = InvalidRequest
 
     messages: tuple[Message, ...]
     model: str = ""
@@ -28,31 +29,17 @@ class Request(Value, frozen=True, kw_only=True):
     temperature: float | None = None
 
     def __post_init__(self) -> None:
-        if not is_text(self.model):
-            raise InvalidRequest("request: model must be a string")
-        if type(self.messages) is not tuple or not self.messages:
-            raise InvalidRequest("request: messages must be a tuple with at least one message")
-        for position, message in enumerate(self.messages):
-            if not isinstance(message, ChatMessage):
-                raise InvalidRequest(f"request: messages[{position}] is not a message")
-        self._check_tools()
-        if self.max_tokens is not None and (
-            type(self.max_tokens) is not int or self.max_tokens < 1
-        ):
-            raise InvalidRequest("request: max_tokens must be a whole number above 0")
+        check_fields(self)
+        if not self.messages:
+            refuse(self, "messages must not be empty")
+        names = [tool.name for tool in self.tools]
+        for position, name in enumerate(names):
+            if name in names[:position]:
+                refuse(self, f"tools[{position}] has the name of an earlier tool")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            refuse(self, "max_tokens must be above 0")
         if self.temperature is not None and not 0 <= self.temperature <= _HIGHEST_TEMPERATURE:
-            raise InvalidRequest("request: temperature must be between 0 and 2")
-
-    def _check_tools(self) -> None:
-        if type(self.tools) is not tuple:
-            raise InvalidRequest("request: tools must be a tuple of ToolDefinition")
-        names: set[str] = set()
-        for position, tool in enumerate(self.tools):
-            if type(tool) is not ToolDefinition:
-                raise InvalidRequest(f"request: tools[{position}] is not a ToolDefinition")
-            if tool.name in names:
-                raise InvalidRequest(f"request: tools[{position}] has the name of an earlier tool")
-            names.add(tool.name)
+            refuse(self, f"temperature must be between 0 and {_HIGHEST_TEMPERATURE}")
 
     @property
     def system_prompt(self) -> str | None:

@@ -14,8 +14,9 @@ from msgspec.structs import force_setattr
 
 from steno.call import AnyToolCall, InvalidToolCall, is_tool_name, map_tool_name
 from steno.errors import InvalidArguments, InvalidTool, InvalidValue, Problem
+from steno.json_object import expose, freeze_mapping
 from steno.schema import check, close_objects, schema_of_function, schema_of_type
-from steno.value import Value, explain_text, expose, freeze_mapping, is_text
+from steno.value import Value, check_fields, refuse
 
 MAX_DESCRIPTION_LENGTH = 1024
 
@@ -32,6 +33,7 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"name", "original_name"})
+    refusal: ClassVar[type[InvalidValue]] = InvalidTool
 
     name: str
     description: str
@@ -41,15 +43,15 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
     """The tool's name where it came from, if that does not fit our vocabulary."""
 
     def __post_init__(self) -> None:
-        if type(self.name) is not str or not is_tool_name(self.name):
-            raise InvalidTool(
-                "tool definition: name must be 1 to 64 letters, digits and underscores; "
-                "map a name from elsewhere with map_tool_name()"
+        check_fields(self)
+        if not is_tool_name(self.name):
+            refuse(
+                self,
+                "name must be 1 to 64 letters, digits and underscores; "
+                "map a name from elsewhere with map_tool_name()",
             )
-        if not is_text(self.description):
-            raise InvalidTool(f"tool definition: description {explain_text(self.description)}")
         if not self.description.strip():
-            raise InvalidTool("tool definition: description must not be blank")
+            refuse(self, "description must not be blank")
         if len(self.description) > MAX_DESCRIPTION_LENGTH:
             warnings.warn(
                 f"tool {self.name}: the description has more than {MAX_DESCRIPTION_LENGTH} "
@@ -57,7 +59,10 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
                 LongDescription,
                 stacklevel=2,
             )
-        force_setattr(self, "parameters", _parameters(self.parameters, close=self.strict))
+        _check_schema(self)
+        if self.strict:
+            closed = close_objects(expose(freeze_mapping(self.parameters)))
+            force_setattr(self, "parameters", freeze_mapping(closed))
 
     @classmethod
     def from_type(
@@ -117,16 +122,12 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
             raise InvalidArguments(problems)
 
 
-def _parameters(parameters: Mapping[str, Any], *, close: bool) -> Mapping[str, Any]:
-    try:
-        frozen = freeze_mapping(parameters)
-    except InvalidValue as exc:
-        raise InvalidTool(f"tool definition: parameters are {exc}") from None
-    if frozen.get("type") != "object":
-        raise InvalidTool('tool definition: parameters must be a JSON Schema with type "object"')
-    required = frozen.get("required", ())
-    if not isinstance(frozen.get("properties", frozen), Mapping):
-        raise InvalidTool("tool definition: parameters.properties must be an object")
+def _check_schema(tool: ToolDefinition) -> None:
+    parameters = tool.parameters
+    if parameters.get("type") != "object":
+        refuse(tool, 'parameters must be a JSON Schema with type "object"')
+    if not isinstance(parameters.get("properties", parameters), Mapping):
+        refuse(tool, "parameters.properties must be an object")
+    required = parameters.get("required", ())
     if not isinstance(required, tuple) or not all(isinstance(name, str) for name in required):
-        raise InvalidTool("tool definition: parameters.required must be an array of names")
-    return freeze_mapping(close_objects(expose(frozen))) if close else frozen
+        refuse(tool, "parameters.required must be an array of names")

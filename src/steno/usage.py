@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final, final
 
-from steno.errors import InvalidMessage
-from steno.value import Value
+from steno.value import Value, check_fields, refuse
 
 
 class StopReason(StrEnum):
@@ -37,10 +36,19 @@ class Usage(Value, frozen=True, kw_only=True):
     thinking_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        for name in _USAGE_FIELDS:
-            count = getattr(self, name)
+        counts = (
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+            self.thinking_tokens,
+        )
+        for count in counts:
             if count is not None and (type(count) is not int or count < 0):
-                raise InvalidMessage(f"usage: {name} must be a whole number of 0 or more")
+                check_fields(self)
+                refuse(self, "a count of tokens must not be negative")
+        if self.unknown is not None:
+            check_fields(self)
 
     @property
     def total_tokens(self) -> int:
@@ -51,11 +59,11 @@ class Usage(Value, frozen=True, kw_only=True):
         """Add two counts, field by field; a field stays None only if both are."""
         if not isinstance(other, Usage):
             return NotImplemented
-        counts: dict[str, Any] = {name: _add(self, other, name) for name in _USAGE_FIELDS}
+        counts: dict[str, Any] = {name: _add(self, other, name) for name in _COUNTS}
         return Usage(**counts)
 
 
-_USAGE_FIELDS: Final = tuple(name for name in Usage.__struct_fields__ if name != "unknown")
+_COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name != "unknown")
 
 
 def _add(first: Usage, second: Usage, name: str) -> int | None:

@@ -1,33 +1,40 @@
 """What every value of the vocabulary shares: frozen, comparable, silent about its content.
 
-`Value` is the base of all structs. `JsonObject` is JSON from elsewhere, read-only all the way
-down. `Verbatim` holds what this version of steno does not understand, so that it can be written
-back unchanged. This file knows no message, no block and no format.
+`Value` is the base of all stored structs and checks its fields against their annotations.
+`Verbatim` holds what this version of steno does not understand, so that it can be written back
+unchanged. This file knows no message, no block and no format.
 """
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, TypeAlias, final
+from datetime import UTC, datetime
+from functools import lru_cache
+from types import UnionType
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    NoReturn,
+    Union,
+    final,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
-from steno.errors import InvalidValue
+from steno.errors import InvalidMessage, InvalidValue
+from steno.json_object import freeze_mapping
 
-_MOST_PARTS_SHOWN = 8
+_MOST_PARTS_SHOWN: Final = 8
 
 
-def replace_lone_surrogates(text: str) -> str:
-    """Return `text` with surrogate pairs joined and every lone surrogate replaced by U+FFFD.
-
-    Half a surrogate pair cannot be written as UTF-8; providers refuse it, and a history that
-    holds one can never be sent again. Values refuse it, so clean foreign text at the door.
-    """
-    if is_text(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+# -- text ------------------------------------------------------------------------------------
 
 
 def is_text(value: object) -> bool:
@@ -43,11 +50,21 @@ def is_text(value: object) -> bool:
     return True
 
 
-def explain_text(value: object) -> str:
-    """Say why `is_text(value)` is false."""
-    if type(value) is not str:
-        return f"must be a string, not {type(value).__name__}"
-    return "holds a lone surrogate; pass it through replace_lone_surrogates() first"
+def replace_lone_surrogates(text: str) -> str:
+    """Return `text` with surrogate pairs joined and every lone surrogate replaced by U+FFFD.
+
+    Half a surrogate pair cannot be written as UTF-8; providers refuse it, and a history that
+    holds one can never be sent again. Values refuse it, so clean foreign text at the door.
+    Raises InvalidValue for what is not a string.
+    """
+    if is_text(text):
+        return text
+    if not isinstance(text, str):
+        raise InvalidValue(f"text must be a string, not {type(text).__name__}")
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+# -- structs ---------------------------------------------------------------------------------
 
 
 @final
@@ -58,15 +75,20 @@ class Verbatim:
     slower, lossless one takes over.
     """
 
-    __slots__ = ("_text",)
+    __slots__ = ("text",)
+    text: str
+    """The JSON, character for character."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        if not is_text(text):
+            raise InvalidValue(f"verbatim: {explain_text(text)}")
+        object.__setattr__(self, "text", text)
 
-    @property
-    def text(self) -> str:
-        """The JSON, character for character."""
-        return self._text
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("immutable type: 'Verbatim'")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("immutable type: 'Verbatim'")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Verbatim) and self.text == other.text
@@ -95,22 +117,32 @@ class Quiet(Struct, frozen=True):
         # msgspec defines this one too, and rich would print the content with it.
         return [(name, _Outline(outline)) for name, outline in self._parts()]
 
-    def _parts(self) -> Iterator[tuple[str, str]]:
+    def set_fields(self) -> Iterator[tuple[str, Any]]:
+        """Return the fields that do not hold their default, in the order they are stored."""
         defaults = self.__struct_defaults__
         fields = self.__struct_fields__
         first_default = len(fields) - len(defaults)
         for position, name in enumerate(fields):
             value = getattr(self, name)
-            if position >= first_default and value == defaults[position - first_default]:
-                continue
+            if position < first_default or value != defaults[position - first_default]:
+                yield name, value
+
+    def _parts(self) -> Iterator[tuple[str, str]]:
+        for name, value in self.set_fields():
             yield name, _outline(value, name in self.shown)
 
 
 class Value(Quiet, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The base of every value that is stored: immutable, equal by content, lossless."""
 
+    refusal: ClassVar[type[InvalidValue]] = InvalidMessage
+    """What is raised when a field breaks a rule."""
+
     unknown: Verbatim | None = None
     """Members that came with the stored JSON and that this version has no name for."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class _Outline(str):
@@ -134,161 +166,110 @@ def _outline(value: object, show_text: bool) -> str:
     return str(value)
 
 
-JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | JsonObject | None"
+# -- fields ----------------------------------------------------------------------------------
 
 
-@final
-class JsonObject(Mapping[str, JsonValue]):
-    """A JSON object that cannot be changed: members are scalars, tuples and further JsonObjects.
+class _Field(NamedTuple):
+    """What the annotation of a field allows."""
 
-    Two of them are equal when they are the same JSON, whatever the order of their members; so
-    is a plain mapping with the same content.
+    name: str
+    types: frozenset[type]
+    elements: frozenset[type]
+    """For a tuple: what may be in it."""
+    is_mapping: bool
+
+
+def check_fields(value: Value) -> None:
+    """Refuse what the annotations do not allow, text that UTF-8 cannot carry, times without zone.
+
+    Mappings become JsonObjects and times UTC on the way. Values that are made by the thousand
+    check their busy fields themselves and call this only if the rare ones are set.
     """
-
-    __slots__ = ("_members",)
-    _members: dict[str, Any]
-
-    def __init__(self, members: Mapping[str, object] | None = None) -> None:
-        """Copy `members`. Raises InvalidValue if they are not JSON (NaN is not)."""
-        self._members = decode_object(encode_json({} if members is None else members))
-
-    @classmethod
-    def parse(cls, text: str | bytes) -> JsonObject:
-        """Read the text of a JSON object. Raises InvalidValue if it is anything else."""
-        try:
-            return cls.adopt(decode_object(text))
-        except NOT_AN_OBJECT as exc:
-            raise InvalidValue(explain_not_object(exc)) from None
-
-    @classmethod
-    def adopt(cls, members: dict[str, Any]) -> JsonObject:
-        """Wrap freshly parsed members without a copy; nobody else may keep a reference."""
-        self = cls.__new__(cls)
-        self._members = members
-        return self
-
-    @property
-    def text(self) -> str:
-        """The object as compact JSON, members in their original order."""
-        return msgspec.json.encode(self._members).decode()
-
-    def convert(self, name: str, type: Any) -> Any:
-        """Return the member `name` as `type`. Raises KeyError and msgspec.ValidationError."""
-        value = self._members[name]
-        return _freeze(value) if type is Any else msgspec.convert(_copy(value), type)
-
-    def thaw(self) -> dict[str, Any]:
-        """Return a dictionary of the same content that shares nothing mutable with this one."""
-        return {name: _copy(value) for name, value in self._members.items()}
-
-    def __getitem__(self, name: str) -> JsonValue:
-        value: JsonValue = _freeze(self._members[name])
-        return value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._members)
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, JsonObject):
-            return self._sorted() == other._sorted()
-        if not isinstance(other, Mapping):
-            return NotImplemented
-        try:
-            return self == JsonObject(other)
-        except InvalidValue:
-            return False
-
-    def __hash__(self) -> int:
-        return hash(self._sorted())
-
-    def _sorted(self) -> bytes:
-        return msgspec.json.encode(self._members, order="sorted")
-
-    def __repr__(self) -> str:
-        return f"<JSON object of {len(self._members)} members>"
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return JsonObject.parse, (self.text,)
+    for name, types, elements, is_mapping in _fields(type(value)):
+        content = getattr(value, name)
+        kind = type(content)
+        if is_mapping and content is not None:
+            _freeze_field(value, name, content)
+        elif datetime in types and isinstance(content, datetime):
+            force_setattr(value, name, _as_utc(value, name, content))
+        elif kind not in types:
+            refuse(value, f"{name} must be {_list(types)}, not {kind.__name__}")
+        elif kind is str and not is_text(content):
+            refuse(value, f"{name} {explain_text(content)}")
+        elif kind is tuple:
+            check_elements(value, name, content, elements)
 
 
-def expose(value: JsonObject) -> dict[str, Any]:
-    """Return the members themselves, for an encoder that only reads them."""
-    return value._members  # pyright: ignore[reportPrivateUsage] - the one place that looks inside
+def check_elements(
+    value: Value, name: str, content: tuple[object, ...], allowed: frozenset[type]
+) -> None:
+    """Refuse a tuple that holds something else than `allowed`."""
+    for position, element in enumerate(content):
+        if type(element) not in allowed:
+            place = f"{name}[{position}]"
+            refuse(value, f"{place} must be {_list(allowed)}, not {type(element).__name__}")
+        if type(element) is str and not is_text(element):
+            refuse(value, f"{name}[{position}] {explain_text(element)}")
 
 
-def freeze_mapping(members: Mapping[str, Any]) -> JsonObject:
-    """Return `members` as a JsonObject. Raises InvalidValue if they are not JSON."""
-    return members if type(members) is JsonObject else JsonObject(members)
+def refuse(value: Value, rule: str) -> NoReturn:
+    """Raise what this kind of value raises, naming it and the rule."""
+    raise value.refusal(f"{label(type(value))}: {rule}") from None
 
 
-decode_object = msgspec.json.Decoder(dict[str, Any]).decode
-"""Read the text of a JSON object; anything else raises one of NOT_AN_OBJECT."""
-
-NOT_AN_OBJECT = (msgspec.MsgspecError, UnicodeError, RecursionError)
-
-
-def explain_not_object(exc: Exception) -> str:
-    """Say why `decode_object` raised, without quoting the text."""
-    if isinstance(exc, RecursionError):
-        return "not a JSON object: nested too deeply"
-    if isinstance(exc, UnicodeError):
-        return "not a JSON object: a lone surrogate, or bytes that are not UTF-8"
-    return f"not a JSON object: {exc}"
+def explain_text(value: object) -> str:
+    """Say why `is_text(value)` is false."""
+    if type(value) is not str:
+        return f"must be a string, not {type(value).__name__}"
+    return "holds a lone surrogate; pass it through replace_lone_surrogates() first"
 
 
-def encode_json(value: object) -> bytes:
-    """Encode a plain Python value as JSON. Raises InvalidValue where JSON cannot say it."""
+@lru_cache(maxsize=128)
+def label(cls: type) -> str:
+    """Name a class in words: `ToolCall` is a "tool call"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
+
+
+@lru_cache(maxsize=128)
+def _fields(cls: type[Value]) -> tuple[_Field, ...]:
+    hints = get_type_hints(cls)
+    return tuple([_field(name, hints[name]) for name in cls.__struct_fields__])
+
+
+def _field(name: str, hint: Any) -> _Field:
+    types: set[type] = set()
+    elements: set[type] = set()
+    for option in _options(hint):
+        if get_origin(option) is tuple:
+            types.add(tuple)
+            elements |= set(_options(get_args(option)[0]))
+        else:
+            types.add(get_origin(option) or option)
+    if float in types:
+        types.add(int)
+    return _Field(name, frozenset(types), frozenset(elements), Mapping in types)
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _list(types: frozenset[type]) -> str:
+    names = sorted("None" if kind is type(None) else kind.__name__ for kind in types)
+    return " or ".join(names)
+
+
+def _freeze_field(value: Value, name: str, content: Mapping[str, Any]) -> None:
     try:
-        encoded = msgspec.json.encode(value, enc_hook=_plain)
-    except (TypeError, msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
-        raise InvalidValue(f"not representable as JSON: {_reason(exc)}") from None
-    # msgspec writes NaN and the infinities as null, which would be a silent change.
-    if b"null" in encoded and _has_no_json_number(value):
-        raise InvalidValue("not representable as JSON: NaN or an infinity")
-    return encoded
+        force_setattr(value, name, freeze_mapping(content))
+    except InvalidValue as exc:
+        refuse(value, f"{name}: {exc}")
 
 
-def _reason(exc: Exception) -> str:
-    if isinstance(exc, RecursionError):
-        return "nested too deeply"
-    if isinstance(exc, UnicodeError):
-        return "a lone surrogate"
-    return str(exc)
-
-
-def _plain(value: object) -> object:
-    """Give msgspec something it knows for the mappings it does not."""
-    if isinstance(value, JsonObject):
-        return expose(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"values of type {type(value).__name__}")
-
-
-def _has_no_json_number(value: object) -> bool:
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, Mapping):
-        return any(map(_has_no_json_number, value.values()))
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return any(map(_has_no_json_number, value))
-    return False
-
-
-def _copy(value: Any) -> Any:
-    if type(value) is dict:
-        return {name: _copy(member) for name, member in value.items()}
-    if type(value) is list:
-        return [_copy(member) for member in value]
-    return value
-
-
-def _freeze(value: Any) -> Any:
-    if type(value) is dict:
-        return JsonObject.adopt(value)
-    if type(value) is list:
-        return tuple(map(_freeze, value))
-    return value
+def _as_utc(value: Value, name: str, moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        refuse(value, f"{name} must be a time with a time zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        refuse(value, f"{name} is no time in UTC")

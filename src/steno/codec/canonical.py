@@ -20,8 +20,8 @@ from steno.codec.scan import check_syntax, clean_input, split_array
 from steno.content import Opaque
 from steno.entry import Entry
 from steno.errors import InvalidDocument
+from steno.json_object import JsonObject, expose
 from steno.message import ChatMessage, Message
-from steno.value import JsonObject, expose
 
 T = TypeVar("T")
 

@@ -6,11 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import ClassVar, final
 
-from msgspec.structs import force_setattr
-
-from steno.content import as_utc
 from steno.entry import FORMAT_VERSION, Entry
-from steno.errors import InvalidDocument
+from steno.errors import InvalidDocument, InvalidValue
 from steno.message import ChatMessage, Message, as_messages
 from steno.value import Value
 
@@ -20,19 +17,12 @@ class Document(Value, frozen=True, tag_field="version", tag=FORMAT_VERSION, kw_o
     """A header and the entries of a conversation."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id"})
+    refusal: ClassVar[type[InvalidValue]] = InvalidDocument
 
     id: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
     entries: tuple[Entry, ...] = ()
-
-    def __post_init__(self) -> None:
-        if type(self.entries) is not tuple:
-            raise InvalidDocument("document: entries must be a tuple")
-        for field in ("created_at", "updated_at"):
-            moment = getattr(self, field)
-            if moment is not None:
-                force_setattr(self, field, as_utc(moment, f"document: {field}"))
 
     @classmethod
     def of(cls, messages: Iterable[ChatMessage], *, id: str | None = None) -> Document:

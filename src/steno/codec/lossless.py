@@ -28,7 +28,8 @@ from steno.codec.scan import split_array, split_object
 from steno.content import OWN_FORMAT, Opaque
 from steno.entry import Entry
 from steno.errors import InvalidValue
-from steno.value import JsonObject, Value, Verbatim, expose
+from steno.json_object import JsonObject, expose
+from steno.value import Value, Verbatim
 
 V = TypeVar("V", bound=Value)
 Warn = Callable[[str, str], None]
@@ -72,10 +73,7 @@ def _members(value: Value) -> list[bytes]:
     members: list[bytes] = []
     if config.tag_field is not None:
         members.append(_member(config.tag_field, config.tag))
-    for field in msgspec.structs.fields(value):
-        content = getattr(value, field.name)
-        if field.name != "unknown" and content != field.default:
-            members.append(_member(field.encode_name, content))
+    members += [_member(name, part) for name, part in value.set_fields() if name != "unknown"]
     if value.unknown is not None:
         members.append(value.unknown.text.encode())
     return members

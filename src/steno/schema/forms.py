@@ -15,18 +15,7 @@ from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    LiteralString,
-    NotRequired,
-    Required,
-    TypeAlias,
-    Union,
-    get_args,
-)
+from typing import Annotated, Any, Final, Literal, LiteralString, TypeAlias, Union, get_args
 from uuid import UUID
 
 from msgspec import Raw, UnsetType
@@ -153,9 +142,6 @@ _FORMS: dict[Any, Callable[[Any, Build, str], Schema]] = {
     UnionType: _union,
     Literal: _literal,
     Annotated: _annotated,
-    Final: _annotated,
-    Required: _annotated,
-    NotRequired: _annotated,
     Decimal: _decimal,
     tuple: _tuple,
     **dict.fromkeys((list, set, frozenset, deque, abc.Sequence, abc.MutableSequence), _array),

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from steno.errors import InvalidTool
+from steno.schema.build import Builder
 from steno.schema.docstrings import read_docstring
 from steno.schema.hints import function_hints
 from steno.schema.records import Field, json_default
-from steno.schema.types import Builder
 
 if TYPE_CHECKING:
     from inspect import Parameter
@@ -39,7 +39,7 @@ def schema_of_function(function: Any) -> FunctionSchema:
     Raises InvalidTool if the parameters cannot be given by name, or for a type that JSON
     cannot carry.
     """
-    bound, target = _unbind(function)
+    target, given, named = _unbind(function)
     name = getattr(target, "__name__", type(target).__name__)
     if isinstance(target, type) or not callable(target):
         raise InvalidTool(f"{name}: is not a function; a class is described by schema_of_type")
@@ -47,8 +47,8 @@ def schema_of_function(function: Any) -> FunctionSchema:
         raise InvalidTool("a lambda has no name to call it by; use def")
     doc = read_docstring(_docstring(target))
     builder = Builder()
-    parameters = builder.object(
-        _fields(function, target, bound, name),
+    parameters = builder.object_of(
+        _fields(target, _parameters(target, given, named, name), name),
         entries=doc.entries,
         description="",
         at=f"{name}: parameter ",
@@ -56,13 +56,15 @@ def schema_of_function(function: Any) -> FunctionSchema:
     return FunctionSchema(name, doc.text, builder.finish(parameters))
 
 
-def _unbind(function: Any) -> tuple[set[str], Any]:
-    """Return the names that partials have bound, and the callable inside them."""
-    bound: set[str] = set()
+def _unbind(function: Any) -> tuple[Any, tuple[Any, ...], set[str]]:
+    """Return the callable inside all partials, and what they bound by position and by name."""
+    given: tuple[Any, ...] = ()
+    named: set[str] = set()
     while isinstance(function, partial):
-        bound |= function.keywords.keys()
+        given = (*function.args, *given)
+        named |= function.keywords.keys()
         function = cast("Any", function.func)
-    return bound, function
+    return function, given, named
 
 
 def _docstring(target: Any) -> str | None:
@@ -72,30 +74,22 @@ def _docstring(target: Any) -> str | None:
     return written
 
 
-def _fields(function: Any, target: Any, bound: set[str], name: str) -> Iterator[Field]:
+def _parameters(
+    target: Any, given: tuple[Any, ...], named: set[str], name: str
+) -> dict[str, Parameter]:
+    """Return the parameters that are left to give, all of them by name."""
     # Imported here: inspect takes longer to load than all of this package.
-    from inspect import Parameter, signature, unwrap  # noqa: PLC0415
+    from inspect import signature  # noqa: PLC0415
 
     try:
-        parameters = signature(function).parameters
+        # A partial made anew: one that `update_wrapper` gave a name shows nothing as bound.
+        found = signature(partial(target, *given) if given else target).parameters
     except (TypeError, ValueError) as exc:
         raise InvalidTool(f"{name}: has no signature that could be read") from exc
-    found = unwrap(target)
-    if not isinstance(found, FunctionType | MethodType):
-        found = unwrap(type(found).__call__)
-    hints = function_hints(getattr(found, "__func__", found), f"{name}: parameter ")
+    parameters = {key: value for key, value in found.items() if key not in named}
     for i, parameter in enumerate(parameters.values()):
-        if parameter.name in bound:
-            continue
         _check_kind(parameter, name, is_first=i == 0)
-        hint = hints.get(parameter.name, parameter.annotation)
-        default = parameter.default
-        if hint is Parameter.empty:
-            hint = _type_of_default(default)
-        if default is Parameter.empty:
-            yield Field(parameter.name, hint)
-        else:
-            yield Field(parameter.name, hint, False, json_default(default))
+    return parameters
 
 
 def _check_kind(parameter: Parameter, name: str, *, is_first: bool) -> None:
@@ -107,6 +101,24 @@ def _check_kind(parameter: Parameter, name: str, *, is_first: bool) -> None:
         raise InvalidTool(f"{at}: is positional-only, but arguments come by name; remove the /")
     if is_first and parameter.name in ("self", "cls") and parameter.annotation is parameter.empty:
         raise InvalidTool(f"{at}: the method is not bound; take it from an instance")
+
+
+def _fields(target: Any, parameters: dict[str, Parameter], name: str) -> Iterator[Field]:
+    from inspect import Parameter, unwrap  # noqa: PLC0415 - as above
+
+    found = unwrap(target)
+    if not isinstance(found, FunctionType | MethodType):
+        found = unwrap(type(found).__call__)
+    function = getattr(found, "__func__", found)
+    hints = function_hints(function, parameters, at=f"{name}: parameter ")
+    for parameter in parameters.values():
+        hint, default = hints.get(parameter.name, parameter.annotation), parameter.default
+        if hint is Parameter.empty:
+            hint = _type_of_default(default)
+        if default is Parameter.empty:
+            yield Field(parameter.name, hint)
+        else:
+            yield Field(parameter.name, hint, False, json_default(default))
 
 
 def _type_of_default(default: object) -> Any:

@@ -7,7 +7,7 @@ that says which parameter or field it was.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from types import SimpleNamespace
 from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -17,23 +17,22 @@ from steno.errors import InvalidTool
 UNRESOLVED = (NameError, AttributeError, SyntaxError, TypeError)
 
 
-def function_hints(function: Any, at: str) -> dict[str, Any]:
-    """Return the type of every annotated parameter; `at` goes before its name in an error.
+def function_hints(function: Any, names: Container[str], *, at: str) -> dict[str, Any]:
+    """Return the types of the parameters asked for; `at` goes before a name in an error.
 
-    The result type is left alone: nobody needs it, and it may well not be resolvable.
+    All others are left alone: nobody needs them, and they may well not be resolvable.
     Raises InvalidTool for an annotation that cannot be resolved.
     """
-    annotations = {k: v for k, v in _written(function).items() if k != "return"}
-    scope = getattr(function, "__globals__", {}), _type_parameters(function)
-    try:
-        return _evaluate(annotations, *scope)
-    except UNRESOLVED:
-        for name, annotation in annotations.items():
+    module, own = getattr(function, "__globals__", {}), _type_parameters(function)
+    hints: dict[str, Any] = {}
+    for name, annotation in _written(function).items():
+        if name in names:
+            holder = SimpleNamespace(__annotations__={name: annotation})
             try:
-                _evaluate({name: annotation}, *scope)
+                hints |= get_type_hints(holder, module, own, include_extras=True)
             except UNRESOLVED as exc:
                 raise unresolved(at + name, getattr(exc, "name", None)) from exc
-        raise  # pragma: no cover - what fails together fails alone
+    return hints
 
 
 def class_hints(cls: type, arguments: tuple[Any, ...], at: str) -> dict[str, Any]:
@@ -84,16 +83,9 @@ def substitute(hint: Any, binding: Mapping[Any, Any]) -> Any:
     return hint[tuple(binding.get(parameter, parameter) for parameter in parameters)]
 
 
-def _evaluate(
-    annotations: dict[str, Any], module: dict[str, Any], own: dict[str, Any]
-) -> dict[str, Any]:
-    holder = SimpleNamespace(__annotations__=annotations)
-    return get_type_hints(holder, module, own, include_extras=True)
-
-
 def _written(owner: Any) -> Mapping[str, Any]:
     """Return the annotations of a function or of this one class, as they were written."""
-    if sys.version_info >= (3, 14):  # there, reading them evaluates them (PEP 649)
+    if sys.version_info >= (3, 14):  # pragma: no cover - reading evaluates them there (PEP 649)
         import annotationlib  # noqa: PLC0415 - there is none before 3.14
 
         return annotationlib.get_annotations(owner, format=annotationlib.Format.FORWARDREF)
@@ -122,7 +114,4 @@ def _bindings(cls: type, arguments: tuple[Any, ...]) -> dict[type, dict[Any, Any
 
 
 def _binding(bindings: dict[type, dict[Any, Any]], field: str) -> dict[Any, Any]:
-    for cls, scope in bindings.items():
-        if field in _written(cls):
-            return scope
-    return {}
+    return next(scope for cls, scope in bindings.items() if field in _written(cls))

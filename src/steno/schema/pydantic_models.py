@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from steno.errors import InvalidTool
 from steno.schema.shapes import is_array, is_mapping
 
 _PREFIX = "#/$defs/"
@@ -23,9 +24,15 @@ class Adopter:
         self._free_name = free_name
         self._taken: dict[str, tuple[Any, str]] = {}
 
-    def adopt(self, model: Any) -> str:
-        """Take over a model and all it refers to; return its key in `defs`."""
-        schema = model.model_json_schema()
+    def adopt(self, model: Any, at: str) -> str:
+        """Take over a model and all it refers to; return its key in `defs`.
+
+        Raises InvalidTool for a model that pydantic cannot describe.
+        """
+        try:
+            schema = model.model_json_schema()
+        except (RuntimeError, NameError, TypeError) as exc:  # what pydantic's errors are made of
+            raise InvalidTool(f"{at}: pydantic has no schema for {model.__name__}") from exc
         found: dict[str, Any] = schema.pop("$defs", {})
         key = schema.get("$ref", "").removeprefix(_PREFIX)  # a recursive model points at itself
         if not key:
@@ -48,13 +55,12 @@ class Adopter:
 
 
 def _renamed(schema: Any, names: dict[str, str]) -> Any:
-    """Return a copy in which every reference has its new name."""
+    """Return a copy in which every reference, also those of a discriminator, has its new name."""
+    if is_mapping(schema):
+        return {keyword: _renamed(part, names) for keyword, part in schema.items()}
     if is_array(schema):
         return [_renamed(item, names) for item in schema]
-    if not is_mapping(schema):
-        return schema
-    copy = {k: _renamed(v, names) for k, v in schema.items()}
-    target = copy.get("$ref")
-    if isinstance(target, str) and target.startswith(_PREFIX):
-        copy["$ref"] = _PREFIX + names[target.removeprefix(_PREFIX)]
-    return copy
+    if isinstance(schema, str) and schema.startswith(_PREFIX):
+        name = schema.removeprefix(_PREFIX)
+        return _PREFIX + names.get(name, name)
+    return schema

@@ -1,18 +1,18 @@
 """Strict mode: a copy of a schema in which every record is closed.
 
-A record is an object with `properties`, or one that says nothing about its members. A
-mapping (no `properties`, but `additionalProperties`) stays open: closed, it could hold
-nothing.
+A record is an object that names members, or one that says nothing about them. A mapping
+(it names none, but has `additionalProperties`) stays open: closed, it could hold nothing.
 
 Several schemas may speak about one and the same object: `allOf`, or `properties` beside
 an `anyOf`. Closing one of them alone would forbid what the others declare, so each is
-told the names of the others. Conditions (`not`, `if`, `contains`, …) are copied as they
-are: closing one would change which values it means.
+told the names of the others. Alternatives that stand by themselves (`anyOf` and nothing
+else) are closed each on its own. Conditions (`not`, `if`, `contains`, …) are copied as
+they are: closing one would change which values it means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from steno.errors import InvalidTool
@@ -53,19 +53,17 @@ class _Closer:
         if isinstance(ref := schema.get("$ref"), str):
             if len(schema) == 1:
                 return self._close_reference(ref, around)
-            if around or self._names(schema, without="$ref"):
+            if around or self._names(schema, without=("$ref",)):
                 return self.close(_with_reference_as_part(schema), around)
         closed = {
             keyword: self._close_part(keyword, part, schema, around)
             for keyword, part in schema.items()
         }
-        if _is_record(schema):
-            others = (around | self._names(schema)).difference(closed.get("properties", ()))
-            if others:
-                closed["properties"] = {
-                    **closed.get("properties", {}),
-                    **dict.fromkeys(sorted(others), True),
-                }
+        if self._is_record(schema):
+            own = closed.get("properties")
+            own = own if is_mapping(own) else {}
+            if others := sorted((around | self._names(schema)).difference(own)):
+                closed["properties"] = {**own, **dict.fromkeys(others, True)}
             closed["additionalProperties"] = False
         return closed
 
@@ -79,11 +77,27 @@ class _Closer:
         if keyword in ("items", "additionalProperties"):
             return self.close(part, _NONE)
         if keyword in _SAME_OBJECT and is_array(part):
-            # Alternatives of one another need not know each other's names.
-            without = keyword if keyword in _ALTERNATIVES else ""
-            names = around | self._names(schema, without=without)
+            names = self._names_around(keyword, schema, around)
             return [self.close(inner, names) for inner in part]
         return _copied(part)
+
+    def _is_record(self, schema: Mapping[str, Any]) -> bool:
+        if schema.get("properties"):
+            return True
+        kind = schema.get("type")
+        is_object = kind == "object" or (is_array(kind) and "object" in kind)
+        if "additionalProperties" in schema or not (is_object or "properties" in schema):
+            return False
+        # Where only its parts name members, closing the parts is enough.
+        return not self._names(schema, without=_CONDITIONAL)
+
+    def _names_around(
+        self, keyword: str, schema: Mapping[str, Any], around: frozenset[str]
+    ) -> frozenset[str]:
+        """Return the names that the parts below a keyword have to allow besides their own."""
+        if keyword in _ALTERNATIVES and not around | self._names(schema, without=(keyword,)):
+            return _NONE
+        return around | self._names(schema)
 
     def _close_reference(self, ref: str, around: frozenset[str]) -> Any:
         """Return the reference or, if more names are allowed here than there, what it means."""
@@ -97,7 +111,7 @@ class _Closer:
         return self.close(part, around)
 
     def _names(
-        self, schema: Any, *, without: str = "", seen: set[str] | None = None
+        self, schema: Any, *, without: Container[str] = (), seen: set[str] | None = None
     ) -> frozenset[str]:
         """Return all names that a schema declares for the one object it describes."""
         if not is_mapping(schema):
@@ -105,7 +119,7 @@ class _Closer:
         seen = set() if seen is None else seen
         names: set[str] = set()
         for keyword, part in schema.items():
-            if keyword == without:
+            if keyword in without:
                 continue
             if keyword == "properties" and is_mapping(part):
                 names |= part.keys()
@@ -117,14 +131,6 @@ class _Closer:
             elif keyword in _SAME_OBJECT and is_array(part):
                 names.update(*(self._names(inner, seen=seen) for inner in part))
         return frozenset(names)
-
-
-def _is_record(schema: Mapping[str, Any]) -> bool:
-    if "properties" in schema:
-        return True
-    kinds = schema.get("type")
-    is_object = kinds == "object" or (is_array(kinds) and "object" in kinds)
-    return is_object and "additionalProperties" not in schema
 
 
 def _with_reference_as_part(schema: Mapping[str, Any]) -> dict[str, Any]:

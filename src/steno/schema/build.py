@@ -78,10 +78,10 @@ class Builder:
         if hasattr(origin, "__value__"):  # type X = …
             return self._alias(hint, origin, at)
         if isinstance(hint, str | ForwardRef):
-            raise unresolved(at, getattr(hint, "__forward_arg__", hint))
+            raise unresolved(at, hint if isinstance(hint, str) else hint.__forward_arg__)
         raise _unsupported(hint, at)
 
-    def object(
+    def object_of(
         self, fields: Iterable[Field], *, entries: Mapping[str, str], description: str, at: str
     ) -> Schema:
         """Return the schema of an object; `entries` describes its fields, `at` goes before them."""
@@ -131,7 +131,7 @@ class Builder:
         key = _key(hint)
         if key not in self._names:
             if hasattr(cls, "model_json_schema"):
-                self._names[key] = self._adopter.adopt(cls)
+                self._names[key] = self._adopter.adopt(cls, at)
             elif record := read_record(hint, cls, get_args(hint), at):
                 self._names[key] = self._free_name(_name(hint))
                 self._define(self._names[key], record, cls, at)
@@ -152,7 +152,9 @@ class Builder:
             schema = tuple_of(items, sum(field.required for field in record.fields))
             self._defs[name] = beside(schema, {"description": doc.text} if doc.text else {})
             return
-        schema = self.object(record.fields, entries=doc.entries, description=doc.text, at=f"{at}.")
+        schema = self.object_of(
+            record.fields, entries=doc.entries, description=doc.text, at=f"{at}."
+        )
         self._defs[name] = beside(
             schema, {"additionalProperties": False} if record.is_closed else {}
         )

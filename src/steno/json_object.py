@@ -1,0 +1,234 @@
+"""JSON from elsewhere, read-only all the way down.
+
+`JsonObject` is what tool arguments, details and schemas are seen as. This file knows JSON and
+nothing of what it is used for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NoReturn, TypeAlias, final
+
+import msgspec
+
+from steno.errors import InvalidValue
+
+MAX_DEPTH: Final = 200
+"""How deep JSON may be nested to be read. Fixed, so that it does not depend on the call stack."""
+
+NOT_AN_OBJECT: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
+
+JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | JsonObject | None"
+
+
+@final
+class JsonObject(Mapping[str, JsonValue]):
+    """A JSON object that cannot be changed: members are scalars, tuples and further JsonObjects.
+
+    Two of them are equal when they are the same JSON, whatever the order of their members; so
+    is a plain mapping with the same content.
+    """
+
+    __slots__ = ("_members",)
+    _members: dict[str, Any]
+
+    def __init__(self, members: Mapping[str, object] | None = None) -> None:
+        """Copy `members`. Raises InvalidValue if they are not JSON (NaN is not)."""
+        if members is not None and not isinstance(members, Mapping):
+            raise InvalidValue(f"not a JSON object: {type(members).__name__} is not a mapping")
+        copied = parse_object(encode_json({} if members is None else members))
+        object.__setattr__(self, "_members", copied)
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> JsonObject:
+        """Read the text of a JSON object. Raises InvalidValue if it is anything else."""
+        return adopt(parse_object(text))
+
+    @property
+    def text(self) -> str:
+        """The object as compact JSON, members in their original order."""
+        return msgspec.json.encode(self._members).decode()
+
+    def thaw(self) -> dict[str, Any]:
+        """Return an ordinary dictionary of the same content that shares nothing with this."""
+        return {name: _copy(value) for name, value in self._members.items()}
+
+    def convert(self, name: str, type: Any) -> Any:
+        """Return the member `name` as `type`. Raises KeyError and msgspec.ValidationError."""
+        value = self._members[name]
+        return _freeze(value) if type is Any else msgspec.convert(_copy(value), type)
+
+    def __getitem__(self, name: str) -> JsonValue:
+        value: JsonValue = _freeze(self._members[name])
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, JsonObject):
+            return self._sorted() == other._sorted()
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        try:
+            return self == JsonObject(other)
+        except InvalidValue:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self._sorted())
+
+    def _sorted(self) -> bytes:
+        return msgspec.json.encode(self._members, order="sorted")
+
+    def __repr__(self) -> str:
+        return f"<JSON object of {len(self._members)} members>"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("immutable type: 'JsonObject'")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("immutable type: 'JsonObject'")
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return JsonObject.parse, (self.text,)
+
+
+def adopt(members: dict[str, Any]) -> JsonObject:
+    """Wrap freshly parsed members without a copy; nobody else may keep a reference."""
+    adopted = _new(JsonObject)
+    _set(adopted, "_members", members)
+    return adopted
+
+
+_new = object.__new__
+_set = object.__setattr__
+
+
+def expose(value: JsonObject) -> dict[str, Any]:
+    """Return the members themselves, for an encoder that only reads them."""
+    return value._members  # pyright: ignore[reportPrivateUsage] - the one place that looks inside
+
+
+def freeze_mapping(members: Mapping[str, Any]) -> JsonObject:
+    """Return `members` as a JsonObject. Raises InvalidValue if they are not JSON."""
+    return members if type(members) is JsonObject else JsonObject(members)
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def decode_object(text: str) -> dict[str, Any]:
+    """Read the text of a JSON object; anything else raises one of NOT_AN_OBJECT."""
+    members = _decode_object(text)
+    # Every level takes two characters at least, so short text need not be looked at.
+    if len(text) > 2 * MAX_DEPTH and _is_too_deep(members):
+        raise RecursionError
+    return members
+
+
+def explain_not_object(exc: Exception) -> str:
+    """Say why `decode_object` raised, without quoting the text."""
+    if isinstance(exc, RecursionError):
+        return f"not a JSON object: nested more than {MAX_DEPTH} levels deep"
+    if isinstance(exc, UnicodeError):
+        return "not a JSON object: a lone surrogate, or bytes that are not UTF-8"
+    if isinstance(exc, TypeError):
+        return "not a JSON object: not text"
+    return f"not a JSON object: {exc}"
+
+
+def parse_object(text: str | bytes) -> dict[str, Any]:
+    """Read the text of a JSON object. Raises InvalidValue, which does not quote the text."""
+    try:
+        return decode_object(text.decode() if isinstance(text, bytes) else text)
+    except NOT_AN_OBJECT as exc:
+        raise InvalidValue(explain_not_object(exc)) from None
+
+
+def is_json_text(text: str) -> bool:
+    """Tell whether `text` is one JSON value, of any depth, without reading it."""
+    try:
+        _skip(text)
+    except msgspec.MsgspecError:
+        return False
+    except RecursionError:
+        return True  # deeper than msgspec follows, and cut out of a text that was checked
+    return True
+
+
+_skip = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def _is_too_deep(members: dict[str, Any]) -> bool:
+    level: list[Any] = [members]
+    for _ in range(MAX_DEPTH):
+        parts = [part.values() if type(part) is dict else part for part in level]
+        level = [value for part in parts for value in part if type(value) in (dict, list)]
+        if not level:
+            return False
+    return True
+
+
+# -- writing ---------------------------------------------------------------------------------
+
+
+def encode_json(value: object) -> bytes:
+    """Encode a plain Python value as JSON. Raises InvalidValue where JSON cannot say it."""
+    try:
+        encoded = msgspec.json.encode(value, enc_hook=_plain)
+        # msgspec writes NaN and the infinities as null, which would be a silent change.
+        if b"null" in encoded and _has_no_json_number(msgspec.to_builtins(value, enc_hook=_plain)):
+            raise InvalidValue("not representable as JSON: NaN or an infinity")
+    except (TypeError, msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
+        raise InvalidValue(f"not representable as JSON: {_reason(exc)}") from None
+    return encoded
+
+
+def _reason(exc: Exception) -> str:
+    if isinstance(exc, RecursionError):
+        return "nested too deeply"
+    if isinstance(exc, UnicodeError):
+        return "a lone surrogate"
+    return str(exc)
+
+
+def _plain(value: object) -> object:
+    """Give msgspec something it knows for the mappings it does not."""
+    if isinstance(value, JsonObject):
+        return expose(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"values of type {type(value).__name__}")
+
+
+def _has_no_json_number(value: object) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(map(_has_no_json_number, value.values()))
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return any(map(_has_no_json_number, value))
+    return False
+
+
+def _copy(value: Any) -> Any:
+    if type(value) is dict:
+        return {name: _copy(member) for name, member in value.items()}
+    if type(value) is list:
+        return [_copy(member) for member in value]
+    return value
+
+
+def _freeze(value: Any) -> Any:
+    if type(value) is dict:
+        return adopt(value)
+    if type(value) is list:
+        return tuple(map(_freeze, value))
+    return value
