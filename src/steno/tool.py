@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 from steno.call import AnyToolCall, InvalidToolCall, is_tool_name, map_tool_name
 from steno.errors import InvalidArguments, InvalidTool, InvalidValue, Problem
 from steno.json_object import expose, freeze_mapping
-from steno.schema import check, close_objects, schema_of_function, schema_of_type
+from steno.schema import check, check_schema, close_objects, schema_of_function, schema_of_type
 from steno.value import Value, check_fields, refuse
 
 MAX_DESCRIPTION_LENGTH = 1024
@@ -81,7 +81,7 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
         schema = schema_of_type(type)
         found = schema.pop("description", "")
         return cls(
-            name=map_tool_name(type.__name__) if name is None else name,
+            name=_name_of(type) if name is None else name,
             description=found if description is None else description,
             parameters=schema,
             strict=strict,
@@ -113,7 +113,7 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
         """Return every way in which the call's arguments do not fit the parameters."""
         if isinstance(call, InvalidToolCall):
             return (Problem("", call.reason),)
-        return check(call.parsed, expose(freeze_mapping(self.parameters)))
+        return check(expose(call.parsed), expose(freeze_mapping(self.parameters)))
 
     def check_arguments(self, call: AnyToolCall) -> None:
         """Raise InvalidArguments unless the call's arguments fit the parameters."""
@@ -123,11 +123,15 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
 
 
 def _check_schema(tool: ToolDefinition) -> None:
-    parameters = tool.parameters
-    if parameters.get("type") != "object":
+    if tool.parameters.get("type") != "object":
         refuse(tool, 'parameters must be a JSON Schema with type "object"')
-    if not isinstance(parameters.get("properties", parameters), Mapping):
-        refuse(tool, "parameters.properties must be an object")
-    required = parameters.get("required", ())
-    if not isinstance(required, tuple) or not all(isinstance(name, str) for name in required):
-        refuse(tool, "parameters.required must be an array of names")
+    problems = check_schema(expose(freeze_mapping(tool.parameters)))
+    if problems:
+        refuse(tool, f"parameters are no JSON Schema: {problems[0]}")
+
+
+def _name_of(type: Any) -> str:
+    name = getattr(type, "__name__", None)
+    if not isinstance(name, str):
+        raise InvalidTool("tool definition: from_type needs a class with fields, or a name")
+    return map_tool_name(name)

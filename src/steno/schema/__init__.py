@@ -15,6 +15,14 @@ from __future__ import annotations
 from steno.schema.build import schema_of_type
 from steno.schema.checks import check
 from steno.schema.functions import FunctionSchema, schema_of_function
+from steno.schema.meta import check_schema
 from steno.schema.strict import close_objects
 
-__all__ = ["FunctionSchema", "check", "close_objects", "schema_of_function", "schema_of_type"]
+__all__ = [
+    "FunctionSchema",
+    "check",
+    "check_schema",
+    "close_objects",
+    "schema_of_function",
+    "schema_of_type",
+]

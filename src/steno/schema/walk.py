@@ -15,7 +15,7 @@ from msgspec import Struct
 from steno.schema.shapes import KINDS, is_array, is_mapping, kind_of
 
 MAX_FAULTS = 50
-MAX_VISITS = 1_000_000
+MAX_VISITS = 250_000  # more than the members of anything a model can write
 
 Place: TypeAlias = tuple[Any, str | int] | None
 """The place around (again a Place) and the step into it; None is the whole value."""

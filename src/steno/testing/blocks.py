@@ -1,0 +1,231 @@
+"""Strategies for content blocks and tool calls."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from typing import Any, Final, get_args
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from steno.call import InvalidToolCall, Seal, ToolCall, map_tool_name
+from steno.content import (
+    OWN_FORMAT,
+    Block,
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageSource,
+    ImageUrl,
+    Opaque,
+    RecognitionMode,
+    Resource,
+    Text,
+    Thinking,
+)
+from steno.entry import Payload
+from steno.testing.naming import named
+from steno.testing.primitives import (
+    identifiers,
+    json_members,
+    json_object_texts,
+    moments,
+    outside_tool_names,
+    texts,
+    tool_names,
+)
+
+KNOWN_TAGS: Final = frozenset(
+    {"record"} | {kind.__struct_config__.tag for kind in get_args(Block | Payload | ImageSource)}
+)
+"""The `type` of everything in the stored format, and `record`, which the codec uses itself."""
+
+
+@named
+def seals() -> SearchStrategy[Seal]:
+    """Signatures and encrypted reasoning."""
+    return st.builds(
+        Seal, data=texts(min_size=1), provider=texts(), api=texts(max_size=8), model=texts()
+    )
+
+
+@named
+def text_blocks() -> SearchStrategy[Text]:
+    """Text blocks, empty ones and sealed ones among them."""
+    return st.builds(Text, texts(), seal=_seldom(seals()))
+
+
+@named
+def thinking_blocks() -> SearchStrategy[Thinking]:
+    """Thinking, open, sealed or redacted."""
+    return st.builds(Thinking, texts(), seal=_seldom(seals())) | st.builds(
+        Thinking, texts(), seal=seals(), redacted=st.just(True)
+    )
+
+
+# -- images and references ---------------------------------------------------------------------
+
+
+@named
+def image_sources() -> SearchStrategy[ImageSource]:
+    """Where images come from: bytes, a blob, a URL, a file."""
+    return st.one_of(
+        st.builds(ImageData, _some_bytes()),
+        st.builds(ImageBlob, sha256=_digests(), size=st.integers(1, 2**70)),
+        st.builds(ImageUrl, st.builds("{}{}".format, _SCHEMES, texts())),
+        st.builds(ImageFile, file_paths()),
+    )
+
+
+@named
+def images() -> SearchStrategy[Image]:
+    """Images of every source and mode of recognition."""
+    mime_types = st.builds("image/{}".format, texts(max_size=8))
+    return image_sources().flatmap(
+        lambda source: st.builds(
+            Image,
+            source=st.just(source),
+            mime_type=mime_types
+            if isinstance(source, (ImageData, ImageBlob))
+            else st.none() | mime_types,
+            mode=st.sampled_from(RecognitionMode),
+        )
+    )
+
+
+@named
+def file_paths() -> SearchStrategy[str]:
+    """Paths as users write them: relative or absolute, not always tidy, never climbing out."""
+    step = st.text(_PATH_CHARACTERS, min_size=1, max_size=8) | st.sampled_from(("..", ".", "a"))
+    path = st.lists(step, min_size=1, max_size=5).map("/".join)
+    return st.builds("{}{}".format, st.sampled_from(("", "", "/", "./")), path).filter(
+        lambda path: posixpath.normpath(path).split("/")[0] != ".."
+    )
+
+
+@named
+def file_references() -> SearchStrategy[FileReference]:
+    """References to whole files, from a line on, and to ranges of lines."""
+    lines = st.integers(1, 2**70)
+    ranges = st.tuples(lines, lines).map(sorted)
+    return st.one_of(
+        st.builds(FileReference, path=file_paths(), start_line=st.none() | lines),
+        st.builds(_reference, file_paths(), ranges),
+    )
+
+
+def _reference(path: str, lines: list[int]) -> FileReference:
+    return FileReference(path=path, start_line=lines[0], end_line=lines[1])
+
+
+@named
+def resources() -> SearchStrategy[Resource]:
+    """Resources of MCP servers: text, bytes or a bare link."""
+    common: dict[str, SearchStrategy[Any]] = {
+        "server": identifiers(),
+        "uri": identifiers(),
+        "mime_type": st.none() | texts(max_size=8),
+        "retrieved_at": st.none() | moments(),
+    }
+    return st.one_of(
+        st.builds(Resource, **common),
+        st.builds(Resource, **common, text=texts()),
+        st.builds(Resource, **common, data=st.binary(max_size=20)),
+    )
+
+
+# -- calls -------------------------------------------------------------------------------------
+
+
+@named
+def tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolCall]:
+    """Calls that can be run; the arguments are any text of a JSON object."""
+    return st.builds(
+        _call,
+        tool_names() | outside_tool_names(),
+        id=identifiers() if ids is None else ids,
+        arguments=json_object_texts(),
+        seal=_seldom(seals()),
+    )
+
+
+def _call(outside: str, *, id: str, arguments: str, seal: Seal | None) -> ToolCall:
+    name = map_tool_name(outside)
+    original_name = None if name == outside else outside
+    return ToolCall(id=id, name=name, arguments=arguments, original_name=original_name, seal=seal)
+
+
+@named
+def invalid_tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[InvalidToolCall]:
+    """Calls that nobody can run: the name, the arguments or both are anything at all."""
+    return st.builds(
+        InvalidToolCall,
+        id=identifiers() if ids is None else ids,
+        name=texts(),
+        arguments=texts() | json_object_texts(),
+        reason=texts(),
+        seal=_seldom(seals()),
+    )
+
+
+# -- what nobody has a name for ----------------------------------------------------------------
+
+
+@named
+def opaque_blocks() -> SearchStrategy[Opaque]:
+    """What a wire, or a newer steno, said and this one does not understand."""
+    origins = texts(min_size=1).filter(lambda origin: origin != OWN_FORMAT)
+    foreign = st.builds(Opaque, kind=texts(), raw=json_object_texts(), origin=origins)
+    return foreign | st.builds(_own, unknown_tags(), json_members(max_leaves=3), st.booleans())
+
+
+@named
+def unknown_tags() -> SearchStrategy[str]:
+    """Words that are no `type` of the stored format."""
+    return texts(max_size=12).filter(lambda tag: tag not in KNOWN_TAGS) | st.sampled_from(
+        ("audio", "Text", "text ", "tool-call", "message")
+    )
+
+
+def _own(kind: str, members: dict[str, Any], is_tag_last: bool) -> Opaque:
+    tag = {"type": kind}
+    rest = {name: member for name, member in members.items() if name != "type"}
+    raw = json.dumps(rest | tag if is_tag_last else tag | rest, ensure_ascii=False)
+    return Opaque(kind=kind, raw=raw, origin=OWN_FORMAT)
+
+
+# -- all of them -------------------------------------------------------------------------------
+
+
+@named
+def blocks() -> SearchStrategy[Block]:
+    """Blocks of every kind."""
+    return st.one_of(
+        text_blocks(),
+        thinking_blocks(),
+        images(),
+        file_references(),
+        resources(),
+        tool_calls(),
+        invalid_tool_calls(),
+        opaque_blocks(),
+    )
+
+
+_SCHEMES: Final = st.sampled_from(("https://", "http://"))
+_PATH_CHARACTERS: Final = st.characters(codec="utf-8", exclude_characters="\0")
+
+
+def _some_bytes() -> SearchStrategy[bytes]:
+    return st.binary(min_size=1, max_size=20)
+
+
+def _digests() -> SearchStrategy[str]:
+    return st.binary(min_size=32, max_size=32).map(bytes.hex)
+
+
+def _seldom(seals: SearchStrategy[Seal]) -> SearchStrategy[Seal | None]:
+    return st.none() | st.none() | seals
