@@ -66,6 +66,7 @@ def new_call_id() -> str:
     return "call_" + os.urandom(12).hex()
 
 
+@final
 class Seal(Value, frozen=True, kw_only=True):
     """An opaque token that a model minted for its own words: a signature, encrypted reasoning.
 

@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 
 from steno.call import InvalidToolCall, Seal, ToolCall
 from steno.json_object import is_json_text
-from steno.value import Value, Verbatim, check_fields, explain_text, is_text, refuse
+from steno.value import Value, Verbatim, check_fields, check_sha256, explain_text, is_text, refuse
 
 OWN_FORMAT = "steno"
 
@@ -98,8 +98,7 @@ class ImageBlob(_ImageSource, frozen=True, tag="blob", kw_only=True):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if len(self.sha256) != 64 or not set(self.sha256) <= set("0123456789abcdef"):
-            refuse(self, "sha256 must be 64 lower-case hexadecimal digits")
+        check_sha256(self, "sha256")
         if self.size < 1:
             refuse(self, "size must be at least one byte")
 

@@ -20,7 +20,7 @@ from steno.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.value import Value, check_fields, refuse
+from steno.value import Value, check_fields, check_sha256, refuse
 
 FORMAT_VERSION: Final = 2
 """The version of the stored format; on every record and in every header."""
@@ -130,7 +130,8 @@ class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        self._check("call_id", "arguments_sha256")
+        self._check("call_id")
+        check_sha256(self, "arguments_sha256")
         decided = self.actor is not None or self.rule is not None
         if decided == (self.status is ApprovalStatus.PENDING):
             refuse(self, "a decision names its actor or rule, a pending one has neither")

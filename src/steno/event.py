@@ -2,6 +2,8 @@
 
 Wires decode bytes into these, the Assembler makes a message of them. They carry what is new,
 never the message so far, and meaning only: faults of transport and protocol are raised.
+They live for a moment and by the thousand, so they are frozen but not checked: a wire gives
+what it decoded, and the rules are applied to the message that comes of it.
 """
 
 from __future__ import annotations

@@ -21,9 +21,14 @@ class ConversationHistory:
     """
 
     def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
-        """Start with `messages`. Raises OutOfOrder at the first that may not stand there."""
+        """Start with `messages`.
+
+        Raises OutOfOrder at the first that may not stand there, InvalidMessage if it is none.
+        """
         self._lock = Lock()
         self._reset()
+        if not isinstance(messages, Iterable):
+            raise InvalidMessage("history: starts with a sequence of messages")
         for message in messages:
             self.add(message)
 
@@ -72,6 +77,10 @@ class ConversationHistory:
         if order.outstanding:
             waiting = len(order.outstanding)
             raise OutOfOrder(OrderCode.CALL_UNANSWERED, f"{waiting} calls await their result")
+
+    def __reduce__(self) -> tuple[type[ConversationHistory], tuple[tuple[Message, ...]]]:
+        # Copies and pickles are made of the messages; the lock stays here.
+        return ConversationHistory, (self.messages,)
 
     def __len__(self) -> int:
         return len(self._messages)

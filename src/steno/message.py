@@ -32,7 +32,8 @@ class MessageRole(StrEnum):
 
     _number: int
 
-    def __new__(cls, text: str, number: int) -> MessageRole:
+    # The default is for type checkers only, so that MessageRole("user") is a call they know.
+    def __new__(cls, text: str, number: int = -1) -> MessageRole:
         """Make a member that is its text and knows its number."""
         role = str.__new__(cls, text)
         role._value_ = text
@@ -114,12 +115,18 @@ class ChatMessage(Value, frozen=True, tag_field="type"):
 
     @staticmethod
     def system(text: str) -> SystemMessage:
-        """Make the message that defines how the model behaves. `text` must not be blank."""
+        """Make the message that defines how the model behaves.
+
+        Raises InvalidMessage if `text` is blank.
+        """
         return SystemMessage((Text(text),))
 
     @staticmethod
     def user(content: str | Iterable[UserBlock]) -> UserMessage:
-        """Make a user message from text or blocks. Text alone must not be blank."""
+        """Make a user message from text or blocks.
+
+        Raises InvalidMessage if there is nothing but blank text, or a block that users do not say.
+        """
         if isinstance(content, str):
             return UserMessage((Text(content),))
         return UserMessage(_blocks(content, "user message"))
@@ -132,7 +139,10 @@ class ChatMessage(Value, frozen=True, tag_field="type"):
         stop_reason: StopReason | None = None,
         usage: Usage | None = None,
     ) -> AssistantMessage:
-        """Make an assistant message. Without `text` there must be calls; text may be empty."""
+        """Make an assistant message of text, which may be empty, and calls.
+
+        Raises InvalidMessage if there is neither and no `stop_reason` to explain it.
+        """
         blocks: tuple[AssistantBlock, ...] = _blocks(calls, "assistant message")
         if text is not None:
             blocks = (Text(text), *blocks)
@@ -150,7 +160,10 @@ class ChatMessage(Value, frozen=True, tag_field="type"):
         started_at: datetime | None = None,
         duration_s: float | None = None,
     ) -> ToolResultMessage:
-        """Make the answer to one call. `content` may be empty, `tool_call_id` may not."""
+        """Make the answer to one call. `content` may be empty.
+
+        Raises InvalidMessage if `tool_call_id` is empty, or the details are not JSON.
+        """
         return ToolResultMessage(
             tool_call_id=tool_call_id,
             content=(Text(content),)
@@ -305,14 +318,20 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
 
     @staticmethod
     def success(tool_call_id: str, result: str) -> ToolResultMessage:
-        """Make the result of a call that did what it should. `result` may be empty."""
+        """Make the result of a call that did what it should. `result` may be empty.
+
+        Raises InvalidMessage if `tool_call_id` is empty.
+        """
         return ChatMessage.tool_result(tool_call_id, result)
 
     @staticmethod
     def error(
         tool_call_id: str, message: str, *, outcome: Outcome = Outcome.ERROR
     ) -> ToolResultMessage:
-        """Make the result of a call that failed, with a message that the model will read."""
+        """Make the result of a call that failed, with a message that the model will read.
+
+        Raises InvalidMessage if `tool_call_id` is empty or the outcome is ok.
+        """
         return ChatMessage.tool_result(
             tool_call_id, message, outcome=outcome, failure=Failure(message=message)
         )

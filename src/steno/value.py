@@ -212,6 +212,13 @@ def check_elements(
             refuse(value, f"{name}[{position}] {explain_text(element)}")
 
 
+def check_sha256(value: Value, name: str) -> None:
+    """Refuse a field that is not a SHA-256 as it is usually written."""
+    digits = getattr(value, name)
+    if len(digits) != 64 or not set(digits) <= set("0123456789abcdef"):
+        refuse(value, f"{name} must be 64 lower-case hexadecimal digits")
+
+
 def refuse(value: Value, rule: str) -> NoReturn:
     """Raise what this kind of value raises, naming it and the rule."""
     raise value.refusal(f"{label(type(value))}: {rule}") from None

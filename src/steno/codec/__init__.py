@@ -9,10 +9,12 @@ from steno.codec.canonical import (
     decode_entry,
     decode_message,
     decode_messages,
+    decode_tool,
     encode_document,
     encode_entry,
     encode_message,
     encode_messages,
+    encode_tool,
 )
 from steno.codec.document import Document
 
@@ -22,8 +24,10 @@ __all__ = [
     "decode_entry",
     "decode_message",
     "decode_messages",
+    "decode_tool",
     "encode_document",
     "encode_entry",
     "encode_message",
     "encode_messages",
+    "encode_tool",
 ]

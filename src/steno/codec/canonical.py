@@ -1,4 +1,4 @@
-"""Encode and decode messages, entries and documents: fast and whole, else part by part."""
+"""Encode and decode messages, tools, entries and documents: fast and whole, else part by part."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from steno.entry import Entry
 from steno.errors import InvalidDocument
 from steno.json_object import JsonObject, expose
 from steno.message import ChatMessage, Message
+from steno.tool import ToolDefinition
 
 T = TypeVar("T")
 
@@ -48,6 +49,7 @@ _decode_messages: Callable[[bytes | str], tuple[AnyMessage, ...]] = msgspec.json
 ).decode
 _decode_entry = msgspec.json.Decoder(Entry).decode
 _decode_document = msgspec.json.Decoder(Document).decode
+_decode_tool = msgspec.json.Decoder(ToolDefinition).decode
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -101,6 +103,26 @@ def _read_message(raw: bytes, place: str) -> AnyMessage:
         raise InvalidDocument(f"{place}: a message is an object with a type")
     message: AnyMessage = read_union(raw, AnyMessage, place, _warn)
     return message
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+def encode_tool(tool: ToolDefinition) -> bytes:
+    """Encode a tool definition."""
+    return _encode_value(tool)
+
+
+def decode_tool(data: bytes | str) -> ToolDefinition:
+    """Decode a tool definition. Raises InvalidDocument if it is none."""
+    try:
+        return _decode_tool(data)
+    except _NOT_WHOLE:
+        raw = _read_input(data)
+    try:
+        return read_value(raw, ToolDefinition, "$", _warn)
+    except NotUnderstood as exc:
+        raise InvalidDocument(f"not a tool definition: {exc}") from None
 
 
 # -- entries and documents -------------------------------------------------------------------

@@ -27,6 +27,7 @@ from steno import (
     Text,
     Thinking,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     UnsupportedVersion,
     Usage,
@@ -38,10 +39,12 @@ from steno.codec import (
     decode_entry,
     decode_message,
     decode_messages,
+    decode_tool,
     encode_document,
     encode_entry,
     encode_message,
     encode_messages,
+    encode_tool,
 )
 from steno.entry import Mode, ModeChange
 
@@ -124,6 +127,22 @@ def test_a_history_is_stored_and_loaded() -> None:
 def test_a_document_of_messages_chains_them() -> None:
     document = Document.of([ChatMessage.user("a"), ChatMessage.user("b")], id="s")
     assert [(entry.id, entry.parent) for entry in document.entries] == [("m1", None), ("m2", "m1")]
+
+
+@pytest.mark.requirement("FR-004a-85")
+def test_a_tool_definition_is_stored_and_loaded() -> None:
+    tool = ToolDefinition(name="now", description="Tell the time.", parameters={"type": "object"})
+    written = encode_tool(tool)
+    assert json.loads(written) == {
+        "name": "now",
+        "description": "Tell the time.",
+        "parameters": {"type": "object", "additionalProperties": False},
+    }
+    assert decode_tool(written) == tool
+    newer = written[:-1] + b',"colour":"red"}'
+    assert encode_tool(decode_tool(newer)) == newer
+    with pytest.raises(InvalidDocument, match="not a tool definition"):
+        decode_tool(b'{"name":"now"}')
 
 
 # -- what is not understood ------------------------------------------------------------------

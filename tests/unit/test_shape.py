@@ -1,0 +1,176 @@
+"""The source keeps the shape that STYLE asks for, and no rule in it goes unbroken."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import steno
+from steno import InvalidValue
+from tests.unit.broken import BROKEN
+
+SOURCE = Path(steno.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+MOST_LINES = 400
+VOCABULARY = frozenset(
+    {
+        *("errors", "json_object", "value", "call", "content", "usage", "message"),
+        *("event", "tool", "request", "entry"),
+    }
+)
+BELOW_VOCABULARY = frozenset({"schema"})
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes(), filename=str(path))
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """Yield the modules that one statement imports."""
+    match node:
+        case ast.Import(names):
+            yield from (alias.name for alias in names)
+        case ast.ImportFrom(module=str(module)):
+            yield module
+        case _:
+            return
+
+
+def comments(path: Path) -> dict[int, str]:
+    """Return the comments of a file by line."""
+    with path.open("rb") as file:
+        tokens = list(tokenize.tokenize(file.readline))
+    return {t.start[0]: t.string for t in tokens if t.type == tokenize.COMMENT}
+
+
+every_file = pytest.mark.parametrize("path", FILES, ids=name_of)
+
+
+@every_file
+def test_no_file_is_longer_than_one_can_keep_in_mind(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= MOST_LINES
+
+
+@every_file
+def test_our_own_modules_are_imported_at_the_top_only(path: Path) -> None:
+    """STYLE 2: no import of ours inside a function or under TYPE_CHECKING."""
+    module = parse(path)
+    hidden = [
+        f"line {node.lineno}: {name}"
+        for node in ast.walk(module)
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in module.body
+        for name in imported(node)
+        if name.partition(".")[0] == "steno"
+    ]
+    assert hidden == []
+
+
+@every_file
+def test_no_file_is_named_after_nothing(path: Path) -> None:
+    assert path.stem not in {"utils", "util", "helpers", "helper", "common", "misc", "base"}
+
+
+@every_file
+def test_nothing_is_left_for_later(path: Path) -> None:
+    unfinished = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    assert not unfinished.search(path.read_text("utf-8"))
+
+
+@every_file
+def test_every_exception_to_a_tool_has_its_reason_beside_it(path: Path) -> None:
+    """STYLE 3: no `noqa` or `type: ignore` without its reason beside it."""
+    found = comments(path)
+    bare = [
+        f"line {line}: {comment}"
+        for line, comment in found.items()
+        if re.search(r"noqa|(type|pyright): ignore", comment)
+        and not re.search(r"(noqa: [A-Z0-9, ]+|ignore\[[\w, -]+\]) - \w", comment)
+        and line - 1 not in found
+    ]
+    assert bare == []
+
+
+@every_file
+def test_every_file_says_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(parse(path))
+
+
+@pytest.mark.requirement("NFR-004a-33")
+@pytest.mark.parametrize("module", sorted(VOCABULARY))
+def test_the_vocabulary_imports_nothing_from_above_it(module: str) -> None:
+    ours = {
+        name.split(".")[1]
+        for node in ast.walk(parse(SOURCE / f"{module}.py"))
+        for name in imported(node)
+        if name.startswith("steno.")
+    }
+    assert ours <= (VOCABULARY | BELOW_VOCABULARY) - {module}
+
+
+@pytest.mark.requirement("NFR-004a-33")
+def test_what_lies_below_the_vocabulary_knows_nothing_of_messages_and_tools() -> None:
+    ours = {
+        name
+        for path in (SOURCE / "schema").rglob("*.py")
+        for node in ast.walk(parse(path))
+        for name in imported(node)
+        if name.startswith("steno.") and not name.startswith("steno.schema")
+    }
+    assert ours <= {"steno.errors", "steno.value", "steno.json_object"}
+
+
+# -- rules ---------------------------------------------------------------------------------------
+
+
+def rules() -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Yield each place in the vocabulary that refuses a value, and what its message looks like."""
+    for module in sorted(VOCABULARY | {"order", "history"}):
+        for node in ast.walk(parse(SOURCE / f"{module}.py")):
+            match node:
+                case ast.Raise(exc=ast.Call(func=ast.Name(id=error), args=[*_, message])):
+                    if issubclass(getattr(steno, error, object), InvalidValue):
+                        yield f"{module}:{node.lineno}", re.compile(pattern_of(message))
+                case ast.Call(func=ast.Name(id="refuse"), args=[_, message]):
+                    yield f"{module}:{node.lineno}", re.compile(pattern_of(message))
+                case _:
+                    pass
+
+
+def pattern_of(message: ast.expr) -> str:
+    match message:
+        case ast.Constant(value=str(text)):
+            return re.escape(text)
+        case ast.JoinedStr(values):
+            return "".join(map(pattern_of, values))
+        case _:
+            return ".+"
+
+
+@pytest.mark.requirement("NFR-004a-39")
+def test_every_rule_is_broken_by_a_test() -> None:
+    """A rule is a `raise` of the vocabulary; `broken.py` must make each of them happen."""
+    messages = []
+    for name, code in BROKEN.items():
+        try:
+            code()
+        except InvalidValue as exc:
+            messages.append(str(exc))
+        except Exception as exc:  # noqa: BLE001 - reported by test_errors_are_ours_and_discreet
+            messages.append(f"{name}: {exc}")
+    found = list(rules())
+    unbroken = [
+        f"{place} {rule.pattern}"
+        for place, rule in found
+        if not any(re.fullmatch(f"(?s)(.*: )?({rule.pattern})", message) for message in messages)
+    ]
+    assert len(found) > 60
+    assert unbroken == []
