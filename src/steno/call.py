@@ -17,8 +17,10 @@ import msgspec
 from steno.errors import InvalidArguments, InvalidMessage, InvalidTool, InvalidValue, Problem
 from steno.json_object import (
     NOT_AN_OBJECT,
+    SHALLOW_LENGTH,
     JsonObject,
     adopt,
+    check_depth,
     decode_object,
     encode_json,
     explain_not_object,
@@ -101,17 +103,21 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
 
     def __post_init__(self) -> None:
         # Written out rather than composed: this runs for every call of every loaded history.
-        id, name, arguments = self.id, self.name, self.arguments
+        id, name = self.id, self.name
         if type(id) is not str or not id or not (id.isascii() or is_text(id)):
             refuse(self, "id must be a non-empty string")
         if type(name) is not str or not is_tool_name(name):
             refuse(self, "name must be 1 to 64 letters, digits and underscores")
-        if type(arguments) is not str:
+        if type(self.arguments) is not str:
             refuse(self, "arguments must be the text of a JSON object")
         try:
-            vars(self)["parsed"] = adopt(decode_object(arguments))
+            members = decode_object(self.arguments)
+            if len(self.arguments) > SHALLOW_LENGTH:
+                check_depth(members)
         except NOT_AN_OBJECT as exc:
             refuse(self, f"arguments are {explain_not_object(exc)}")
+        # Only the look-up is kept: through it nobody can change what the model said.
+        self.__dict__["_find"] = members.get  # pyright: ignore[reportIndexIssue] - it is a dict
         if self.original_name is not None or self.seal is not None or self.unknown is not None:
             check_fields(self)
 
@@ -132,10 +138,10 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
     @property
     def parsed(self) -> JsonObject:
         """The arguments, parsed once and read-only all the way down."""
-        parsed: JsonObject | None = vars(self).get("parsed")
-        if parsed is None:  # copy.copy() carries the fields only
-            parsed = vars(self)["parsed"] = adopt(decode_object(self.arguments))
-        return parsed
+        find: Any = vars(self).get("_find")
+        if find is None:  # copy.copy() carries the fields only
+            find = vars(self)["_find"] = decode_object(self.arguments).get
+        return adopt(find.__self__)
 
     @overload
     def get(self, name: str) -> Any: ...

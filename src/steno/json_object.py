@@ -121,16 +121,22 @@ def freeze_mapping(members: Mapping[str, Any]) -> JsonObject:
 
 # -- reading ---------------------------------------------------------------------------------
 
-_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+"""Read the text of a JSON object; anything else raises one of NOT_AN_OBJECT."""
+
+SHALLOW_LENGTH: Final = 2 * MAX_DEPTH
+"""Text up to this length cannot be nested too deeply: every level takes two characters."""
 
 
-def decode_object(text: str) -> dict[str, Any]:
-    """Read the text of a JSON object; anything else raises one of NOT_AN_OBJECT."""
-    members = _decode_object(text)
-    # Every level takes two characters at least, so short text need not be looked at.
-    if len(text) > 2 * MAX_DEPTH and _is_too_deep(members):
-        raise RecursionError
-    return members
+def check_depth(members: dict[str, Any]) -> None:
+    """Raise RecursionError, which is one of NOT_AN_OBJECT, for what is nested too deeply."""
+    level: list[Any] = [members]
+    for _ in range(MAX_DEPTH):
+        parts = [part.values() if type(part) is dict else part for part in level]
+        level = [value for part in parts for value in part if type(value) in (dict, list)]
+        if not level:
+            return
+    raise RecursionError
 
 
 def explain_not_object(exc: Exception) -> str:
@@ -147,9 +153,12 @@ def explain_not_object(exc: Exception) -> str:
 def parse_object(text: str | bytes) -> dict[str, Any]:
     """Read the text of a JSON object. Raises InvalidValue, which does not quote the text."""
     try:
-        return decode_object(text.decode() if isinstance(text, bytes) else text)
+        members = decode_object(text)
+        if len(text) > SHALLOW_LENGTH:
+            check_depth(members)
     except NOT_AN_OBJECT as exc:
         raise InvalidValue(explain_not_object(exc)) from None
+    return members
 
 
 def is_json_text(text: str) -> bool:
@@ -164,16 +173,6 @@ def is_json_text(text: str) -> bool:
 
 
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
-
-
-def _is_too_deep(members: dict[str, Any]) -> bool:
-    level: list[Any] = [members]
-    for _ in range(MAX_DEPTH):
-        parts = [part.values() if type(part) is dict else part for part in level]
-        level = [value for part in parts for value in part if type(value) in (dict, list)]
-        if not level:
-            return False
-    return True
 
 
 # -- writing ---------------------------------------------------------------------------------

@@ -143,9 +143,11 @@ class ChatMessage(Value, frozen=True, tag_field="type"):
 
         Raises InvalidMessage if there is neither and no `stop_reason` to explain it.
         """
-        blocks: tuple[AssistantBlock, ...] = _blocks(calls, "assistant message")
-        if text is not None:
-            blocks = (Text(text), *blocks)
+        blocks: tuple[AssistantBlock, ...]
+        try:
+            blocks = tuple(calls) if text is None else (Text(text), *calls)
+        except TypeError:
+            raise InvalidMessage("assistant message: calls must be tool calls") from None
         return AssistantMessage(content=blocks, stop_reason=stop_reason, usage=usage)
 
     @staticmethod
@@ -238,16 +240,25 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
     usage: Usage | None = None
 
     def __post_init__(self) -> None:
-        _check_blocks(self, _ASSISTANT_BLOCKS)
+        content = self.content
+        if type(content) is not tuple:
+            refuse(self, "content must be a tuple of blocks")
+        for block in content:
+            kind = type(block)
+            if kind is not Text and kind is not ToolCall and kind not in _ASSISTANT_BLOCKS:
+                check_elements(self, "content", content, _ASSISTANT_BLOCKS)
         if self.stop_reason is None:
             # A turn that a model ended without a word is a fact; one that we make is a mistake.
-            if not self.content:
+            if not content:
                 refuse(self, "needs text, tool calls or a stop_reason")
         elif type(self.stop_reason) is not StopReason:
-            refuse(self, "stop_reason must be a StopReason")
-        raw, usage = self.raw_stop_reason, self.usage
-        is_usual = raw is None or (type(raw) is str and raw.isascii())
-        if not is_usual or type(usage) not in _USAGE or self.unknown is not None:
+            check_fields(self)
+        # Compared to None first: this runs for every turn of every loaded history.
+        if self.usage is not None and type(self.usage) is not Usage:
+            check_fields(self)
+        if self.raw_stop_reason is not None and not is_text(self.raw_stop_reason):
+            check_fields(self)
+        if self.unknown is not None:
             check_fields(self)
 
     @property
@@ -349,7 +360,6 @@ def as_messages(messages: Iterable[ChatMessage]) -> tuple[Message, ...]:
     return cast("tuple[Message, ...]", tuple(messages))
 
 
-_USAGE: Final = frozenset({Usage, type(None)})
 _SYSTEM_BLOCKS: Final[frozenset[type]] = frozenset({Text})
 _USER_BLOCKS: Final[frozenset[type]] = frozenset(get_args(UserBlock))
 _ASSISTANT_BLOCKS: Final[frozenset[type]] = frozenset(get_args(AssistantBlock))

@@ -212,6 +212,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "entry_time_beyond_utc": lambda: Entry(id="e1", payload=USER, time=BEYOND_UTC),
     "entry_time": lambda: Entry(id="e1", payload=USER, time=NAIVE),
     "entry_audit": lambda: Entry(id="e1", payload=USER, audit={SECRET: object()}),
+    "assistant_calls_none": lambda: ChatMessage.assistant(None, cast("Any", 5)),
     # -- order ----
     "history_of_nothing": lambda: ConversationHistory(cast("Any", None)),
     "history_takes_messages": lambda: ConversationHistory([cast("Any", SECRET)]),
