@@ -49,16 +49,15 @@ from steno.json_object import JsonObject
 from steno.message import (
     AssistantMessage,
     ChatMessage,
-    Failure,
     Message,
     MessageRole,
-    Outcome,
     SystemMessage,
     ToolResult,
     ToolResultMessage,
     UserMessage,
 )
 from steno.order import OrderIssue, check_order
+from steno.outcome import Failure, Outcome
 from steno.repair import Repaired, repair
 from steno.request import Request
 from steno.tool import ToolDefinition

@@ -1,7 +1,8 @@
 """Tool calls: what a model asks to run, and what it asked for but got wrong.
 
 The arguments are kept as the JSON text that was received, because providers cache prompts by
-their bytes; they are parsed once, when the call is made. This file knows no tool and no result.
+their bytes. They are parsed once: when a call is made, or when one that was loaded is first used.
+This file knows no tool and no result.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, ClassVar, TypeAlias, TypeVar, final, overload
+from typing import Any, ClassVar, Final, NoReturn, TypeAlias, TypeVar, final, overload
 
-import msgspec
+from msgspec.structs import force_setattr
 
+from steno.convert import convert
 from steno.errors import InvalidArguments, InvalidMessage, InvalidTool, InvalidValue, Problem
 from steno.json_object import (
     NOT_AN_OBJECT,
@@ -25,22 +26,40 @@ from steno.json_object import (
     encode_json,
     explain_not_object,
 )
-from steno.value import Value, check_fields, is_text, refuse, replace_lone_surrogates
+from steno.value import (
+    NonEmpty,
+    Value,
+    check_fields,
+    is_text,
+    prechecked,
+    refuse,
+    replace_lone_surrogates,
+)
 
 T = TypeVar("T")
 D = TypeVar("D")
 
 MAX_NAME_LENGTH = 64
+NO_ARGUMENTS: Final = "{}"
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _OUTSIDE_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
-_PATH_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 
 
-@lru_cache(maxsize=1024)  # a session knows a few dozen names and says them thousands of times
+_known_names: set[str] = set()
+"""A session knows a few dozen names and says them thousands of times."""
+_MOST_KNOWN_NAMES = 4096
+
+
 def is_tool_name(name: str) -> bool:
     """Tell whether `name` is a tool name of ours: 1 to 64 letters, digits and underscores."""
-    return _NAME.fullmatch(name) is not None
+    if name in _known_names:
+        return True
+    if _NAME.fullmatch(name) is None:
+        return False
+    if len(_known_names) < _MOST_KNOWN_NAMES:
+        _known_names.add(name)
+    return True
 
 
 def map_tool_name(outside: str) -> str:
@@ -77,37 +96,49 @@ class Seal(Value, frozen=True, kw_only=True):
 
     shown: ClassVar[frozenset[str]] = frozenset({"provider", "api", "model"})
 
-    data: str
+    data: NonEmpty
     provider: str
     api: str
     model: str
 
     def __post_init__(self) -> None:
+        if prechecked():
+            return
         check_fields(self)
         if not self.data:
             refuse(self, "data must not be empty")
 
 
 @final
-class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=True, dict=True):
+class ToolCall(
+    Value, frozen=True, tag_field="type", tag="tool_call", kw_only=True, dict=True, gc=True
+):
     """A request to run a tool. `arguments` is the JSON text as received, an object."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name", "original_name"})
 
-    id: str
+    id: NonEmpty
     name: str
-    arguments: str = "{}"
+    arguments: str = NO_ARGUMENTS
     original_name: str | None = None
     """The name the model used, where it does not fit our vocabulary."""
     seal: Seal | None = None
 
     def __post_init__(self) -> None:
-        # Written out rather than composed: this runs for every call of every loaded history.
+        # Written out rather than composed: this runs for every call of every history.
         id, name = self.id, self.name
+        if self.arguments == NO_ARGUMENTS:
+            # msgspec leaves out what *is* the default; equal calls shall be written alike.
+            force_setattr(self, "arguments", NO_ARGUMENTS)
+        if prechecked():
+            # A stored call was parsed when it was made, and is parsed again when it is used.
+            if name not in _known_names and not is_tool_name(name):
+                self._refuse_name()
+            return
         if type(id) is not str or not id or not (id.isascii() or is_text(id)):
             refuse(self, "id must be a non-empty string")
-        if type(name) is not str or not is_tool_name(name):
-            refuse(self, "name must be 1 to 64 letters, digits and underscores")
+        if type(name) is not str or (name not in _known_names and not is_tool_name(name)):
+            self._refuse_name()
         if type(self.arguments) is not str:
             refuse(self, "arguments must be the text of a JSON object")
         try:
@@ -116,10 +147,12 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
                 check_depth(members)
         except NOT_AN_OBJECT as exc:
             refuse(self, f"arguments are {explain_not_object(exc)}")
-        # Only the look-up is kept: through it nobody can change what the model said.
         self.__dict__["_find"] = members.get  # pyright: ignore[reportIndexIssue] - it is a dict
         if self.original_name is not None or self.seal is not None or self.unknown is not None:
             check_fields(self)
+
+    def _refuse_name(self) -> NoReturn:
+        refuse(self, "name must be 1 to 64 letters, digits and underscores")
 
     @classmethod
     def create(
@@ -137,11 +170,27 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
 
     @property
     def parsed(self) -> JsonObject:
-        """The arguments, parsed once and read-only all the way down."""
-        find: Any = vars(self).get("_find")
-        if find is None:  # copy.copy() carries the fields only
-            find = vars(self)["_find"] = decode_object(self.arguments).get
-        return adopt(find.__self__)
+        """The arguments, parsed once and read-only all the way down.
+
+        Raises InvalidArguments if they were loaded from a file and are not what was written.
+        """
+        return adopt(self._look_up().__self__)
+
+    def _look_up(self) -> Any:
+        """Return the bound `get` of the parsed arguments.
+
+        It is kept in place of the dictionary: through it nobody can change what the model said.
+        """
+        find = self.__dict__.get("_find")
+        if find is None:  # a loaded call, or a shallow copy
+            try:
+                members = decode_object(self.arguments)
+                if len(self.arguments) > SHALLOW_LENGTH:
+                    check_depth(members)
+            except NOT_AN_OBJECT as exc:
+                raise InvalidArguments((Problem("", explain_not_object(exc)),)) from None
+            find = vars(self)["_find"] = members.get
+        return find
 
     @overload
     def get(self, name: str) -> Any: ...
@@ -154,30 +203,19 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
 
         Raises InvalidArguments if it is there and does not fit.
         """
-        parsed = self.parsed
-        if name not in parsed:
-            return default
-        try:
-            return parsed.convert(name, type)
-        except msgspec.ValidationError as exc:
-            problem = _problem(exc)
-            pointer = _pointer_step(name) + problem.pointer
-            raise InvalidArguments((Problem(pointer, problem.rule),)) from None
+        value = self._look_up()(name, _ABSENT)
+        return default if value is _ABSENT else convert(value, type, at=(name,))
 
     def arguments_as(self, type: type[T]) -> T:
         """Return all arguments as one value: a Struct, dataclass, TypedDict, attrs, pydantic.
 
         Raises InvalidArguments, with a JSON pointer to the place that does not fit.
         """
-        members = self.parsed.thaw()
-        validate = getattr(type, "model_validate", None)
-        if validate is not None:
-            validated: T = _validate_pydantic(validate, members)
-            return validated
-        try:
-            return msgspec.convert(members, type)
-        except msgspec.ValidationError as exc:
-            raise InvalidArguments((_problem(exc),)) from None
+        converted: T = convert(self._look_up().__self__, type)
+        return converted
+
+
+_ABSENT: Final = object()
 
 
 @final
@@ -186,7 +224,7 @@ class InvalidToolCall(Value, frozen=True, tag_field="type", tag="invalid_tool_ca
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "reason"})
 
-    id: str
+    id: NonEmpty
     name: str = ""
     arguments: str = ""
     reason: str
@@ -211,7 +249,7 @@ def build_call(id: str, name: str, arguments: str, *, seal: Seal | None = None) 
         return ToolCall(
             id=id,
             name=ours,
-            arguments=arguments if arguments.strip() else "{}",
+            arguments=arguments if arguments.strip() else NO_ARGUMENTS,
             original_name=None if ours == name else name,
             seal=seal,
         )
@@ -223,33 +261,3 @@ def build_call(id: str, name: str, arguments: str, *, seal: Seal | None = None) 
             reason=str(exc),
             seal=seal,
         )
-
-
-def _validate_pydantic(validate: Any, members: dict[str, Any]) -> Any:
-    try:
-        return validate(members)
-    except ValueError as exc:  # pydantic's ValidationError is one, and lists its errors
-        errors = getattr(exc, "errors", None)
-        if errors is None:
-            raise
-        raise InvalidArguments(
-            tuple(
-                Problem("".join(map(_pointer_step, error["loc"])), error["msg"])
-                for error in errors(include_input=False, include_url=False, include_context=False)
-            )
-        ) from None
-
-
-def _problem(exc: msgspec.ValidationError) -> Problem:
-    """Turn msgspec's "Expected `int`, got `str` - at `$.a[0]`" into a pointer and a rule."""
-    message, _, path = str(exc).partition(" - at `$")
-    steps = _PATH_STEP.findall(path.removesuffix("`"))
-    # msgspec says `[...]` where it means "the value of some key": the pointer stops there.
-    pointer = "".join(_pointer_step(name or index) for name, index in steps if name or index)
-    # "Invalid enum value 'x'" quotes what was found; the model knows what it sent.
-    rule = "not one of the allowed values" if "'" in message else message
-    return Problem(pointer, rule)
-
-
-def _pointer_step(step: object) -> str:
-    return "/" + str(step).replace("~", "~0").replace("/", "~1")

@@ -15,7 +15,16 @@ from msgspec.structs import force_setattr
 
 from steno.call import InvalidToolCall, Seal, ToolCall
 from steno.json_object import is_json_text
-from steno.value import Value, Verbatim, check_fields, check_sha256, explain_text, is_text, refuse
+from steno.value import (
+    Value,
+    Verbatim,
+    check_fields,
+    check_sha256,
+    explain_text,
+    is_text,
+    prechecked,
+    refuse,
+)
 
 OWN_FORMAT = "steno"
 
@@ -37,6 +46,8 @@ class Text(_Sealed, frozen=True, tag="text"):
     text: str
 
     def __post_init__(self) -> None:
+        if prechecked():
+            return
         text = self.text
         if type(text) is not str or not (text.isascii() or is_text(text)):
             refuse(self, f"text {explain_text(text)}")
@@ -57,7 +68,8 @@ class Thinking(_Redactable, frozen=True, tag="thinking"):
     text: str
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        if not prechecked():
+            check_fields(self)
         if self.redacted and self.seal is None:
             refuse(self, "redacted without a seal says nothing to anybody")
 
@@ -212,6 +224,8 @@ class Opaque(_Block, frozen=True, tag="opaque", kw_only=True):
     def __post_init__(self) -> None:
         check_fields(self)
         if self.origin == OWN_FORMAT:
+            if prechecked():
+                refuse(self, "what is ours is stored as it was, not wrapped up")
             if not is_json_text(self.raw):
                 refuse(self, "raw must be JSON, since it is written back as it is")
             force_setattr(self, "unknown", Verbatim(self.raw))

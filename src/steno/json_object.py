@@ -52,15 +52,10 @@ class JsonObject(Mapping[str, JsonValue]):
 
     def thaw(self) -> dict[str, Any]:
         """Return an ordinary dictionary of the same content that shares nothing with this."""
-        return {name: _copy(value) for name, value in self._members.items()}
-
-    def convert(self, name: str, type: Any) -> Any:
-        """Return the member `name` as `type`. Raises KeyError and msgspec.ValidationError."""
-        value = self._members[name]
-        return _freeze(value) if type is Any else msgspec.convert(_copy(value), type)
+        return {name: copy_json(value) for name, value in self._members.items()}
 
     def __getitem__(self, name: str) -> JsonValue:
-        value: JsonValue = _freeze(self._members[name])
+        value: JsonValue = freeze_json(self._members[name])
         return value
 
     def __iter__(self) -> Iterator[str]:
@@ -101,17 +96,31 @@ class JsonObject(Mapping[str, JsonValue]):
 def adopt(members: dict[str, Any]) -> JsonObject:
     """Wrap freshly parsed members without a copy; nobody else may keep a reference."""
     adopted = _new(JsonObject)
-    _set(adopted, "_members", members)
+    _set(adopted, members)
     return adopted
 
 
 _new = object.__new__
-_set = object.__setattr__
+_set = JsonObject.__dict__["_members"].__set__  # what object.__setattr__ would look up
 
 
 def expose(value: JsonObject) -> dict[str, Any]:
     """Return the members themselves, for an encoder that only reads them."""
     return value._members  # pyright: ignore[reportPrivateUsage] - the one place that looks inside
+
+
+def adopt_parsed(members: Any) -> JsonObject:
+    """Wrap what a decoder made. Raises InvalidValue if it is nested too deeply."""
+    if type(members) is JsonObject:
+        return members
+    for value in members.values():
+        if type(value) is dict or type(value) is list:
+            try:
+                check_depth(members)
+            except RecursionError as exc:
+                raise InvalidValue(explain_not_object(exc)) from None
+            break
+    return adopt(members)
 
 
 def freeze_mapping(members: Mapping[str, Any]) -> JsonObject:
@@ -217,17 +226,19 @@ def _has_no_json_number(value: object) -> bool:
     return False
 
 
-def _copy(value: Any) -> Any:
+def copy_json(value: Any) -> Any:
+    """Return parsed JSON that shares no container with `value`."""
     if type(value) is dict:
-        return {name: _copy(member) for name, member in value.items()}
+        return {name: copy_json(member) for name, member in value.items()}
     if type(value) is list:
-        return [_copy(member) for member in value]
+        return [copy_json(member) for member in value]
     return value
 
 
-def _freeze(value: Any) -> Any:
+def freeze_json(value: Any) -> Any:
+    """Return parsed JSON as a scalar, a tuple or a JsonObject, without a copy."""
     if type(value) is dict:
         return adopt(value)
     if type(value) is list:
-        return tuple(map(_freeze, value))
+        return tuple(map(freeze_json, value))
     return value

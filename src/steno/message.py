@@ -11,13 +11,26 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast, final, get_args
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, cast, final, get_args
+
+from msgspec import Meta
+from msgspec.structs import force_setattr
 
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.errors import InvalidMessage
+from steno.json_object import adopt_parsed
+from steno.outcome import Failure, Outcome
 from steno.usage import StopReason, Usage
-from steno.value import Value, check_elements, check_fields, is_text, refuse
+from steno.value import (
+    NonEmpty,
+    Value,
+    check_elements,
+    check_fields,
+    is_text,
+    prechecked,
+    refuse,
+)
 
 B = TypeVar("B")
 
@@ -58,27 +71,6 @@ class MessageRole(StrEnum):
 
 
 _ROLES: Final = {role.value: role for role in MessageRole}
-
-
-class Outcome(StrEnum):
-    """What became of a tool call."""
-
-    OK = "ok"
-    ERROR = "error"
-    DENIED = "denied"
-    SKIPPED = "skipped"
-    TIMEOUT = "timeout"
-    CANCELLED = "cancelled"
-    UNAVAILABLE = "unavailable"
-
-
-@final
-class Failure(Value, frozen=True, kw_only=True):
-    """Why a tool call failed, for people and audit; the model reads the result's content."""
-
-    message: str
-    traceback: str | None = None
-    recoverable: bool = True
 
 
 # -- the four messages -----------------------------------------------------------------------
@@ -241,6 +233,10 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
 
     def __post_init__(self) -> None:
         content = self.content
+        if prechecked():
+            if self.stop_reason is None and not content:
+                refuse(self, "needs text, tool calls or a stop_reason")
+            return
         if type(content) is not tuple:
             refuse(self, "content must be a tuple of blocks")
         for block in content:
@@ -282,16 +278,24 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
     shown: ClassVar[frozenset[str]] = frozenset({"tool_call_id", "tool_name"})
     role: ClassVar[MessageRole] = MessageRole.TOOL
 
-    tool_call_id: str  # pyright: ignore[reportIncompatibleMethodOverride] - a frozen field reads like a property
+    tool_call_id: NonEmpty  # pyright: ignore[reportIncompatibleMethodOverride] - a frozen field reads like a property
     content: tuple[ResultBlock, ...]
     outcome: Outcome = Outcome.OK
     tool_name: str = ""
     details: Mapping[str, Any] | None = None
     failure: Failure | None = None
     started_at: datetime | None = None
-    duration_s: float | None = None
+    duration_s: Annotated[float, Meta(ge=0)] | None = None
 
     def __post_init__(self) -> None:
+        if prechecked():
+            if self.started_at is not None:
+                check_fields(self)
+            elif self.details is not None:
+                force_setattr(self, "details", adopt_parsed(self.details))
+            if self.failure is not None and self.outcome is Outcome.OK:
+                refuse(self, "an ok outcome cannot carry a failure")
+            return
         call_id = self.tool_call_id
         if type(call_id) is not str or not call_id or not (call_id.isascii() or is_text(call_id)):
             refuse(self, "tool_call_id must be a non-empty string")

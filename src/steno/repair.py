@@ -17,11 +17,11 @@ from steno.message import (
     AssistantMessage,
     ChatMessage,
     Message,
-    Outcome,
     ToolResultMessage,
     as_messages,
 )
 from steno.order import OrderIssue, Pairing
+from steno.outcome import Outcome
 
 NO_RESULT = "No result was recorded: the turn was interrupted before this call was answered."
 

@@ -14,9 +14,9 @@ from msgspec.structs import force_setattr
 
 from steno.call import AnyToolCall, InvalidToolCall, is_tool_name, map_tool_name
 from steno.errors import InvalidArguments, InvalidTool, InvalidValue, Problem
-from steno.json_object import expose, freeze_mapping
+from steno.json_object import adopt, expose, freeze_mapping
 from steno.schema import check, check_schema, close_objects, schema_of_function, schema_of_type
-from steno.value import Value, check_fields, refuse
+from steno.value import PRECHECKED, Value, check_fields, is_text, prechecked, refuse
 
 MAX_DESCRIPTION_LENGTH = 1024
 
@@ -59,10 +59,13 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
                 LongDescription,
                 stacklevel=2,
             )
-        _check_schema(self)
+        if self.parameters.get("type") != "object":
+            refuse(self, 'parameters must be a JSON Schema with type "object"')
+        if not prechecked():
+            _check_schema(self)
         if self.strict:
             closed = close_objects(expose(freeze_mapping(self.parameters)))
-            force_setattr(self, "parameters", freeze_mapping(closed))
+            force_setattr(self, "parameters", adopt(closed))
 
     @classmethod
     def from_type(
@@ -80,10 +83,10 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
         """
         schema = schema_of_type(type)
         found = schema.pop("description", "")
-        return cls(
-            name=_name_of(type) if name is None else name,
-            description=found if description is None else description,
-            parameters=schema,
+        return cls._of_schema(
+            _name_of(type) if name is None else name,
+            found if description is None else description,
+            schema,
             strict=strict,
         )
 
@@ -102,18 +105,35 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
         no description.
         """
         found = schema_of_function(function)
-        return cls(
-            name=found.name if name is None else name,
-            description=found.description if description is None else description,
-            parameters=found.parameters,
+        return cls._of_schema(
+            found.name if name is None else name,
+            found.description if description is None else description,
+            found.parameters,
             strict=strict,
         )
+
+    @classmethod
+    def _of_schema(
+        cls, name: str, description: str, schema: dict[str, Any], *, strict: bool
+    ) -> ToolDefinition:
+        """Make a definition of a schema that we generated, which needs no checking."""
+        if not (is_text(name) and is_text(description) and type(strict) is bool):
+            return cls(name=name, description=description, parameters=schema, strict=strict)
+        token = PRECHECKED.set(True)
+        try:
+            return cls(name=name, description=description, parameters=schema, strict=strict)
+        finally:
+            PRECHECKED.reset(token)
 
     def check(self, call: AnyToolCall) -> tuple[Problem, ...]:
         """Return every way in which the call's arguments do not fit the parameters."""
         if isinstance(call, InvalidToolCall):
             return (Problem("", call.reason),)
-        return check(expose(call.parsed), expose(freeze_mapping(self.parameters)))
+        try:
+            arguments = call.parsed
+        except InvalidArguments as exc:
+            return exc.problems
+        return check(expose(arguments), expose(freeze_mapping(self.parameters)))
 
     def check_arguments(self, call: AnyToolCall) -> None:
         """Raise InvalidArguments unless the call's arguments fit the parameters."""
@@ -123,8 +143,6 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
 
 
 def _check_schema(tool: ToolDefinition) -> None:
-    if tool.parameters.get("type") != "object":
-        refuse(tool, 'parameters must be a JSON Schema with type "object"')
     problems = check_schema(expose(freeze_mapping(tool.parameters)))
     if problems:
         refuse(tool, f"parameters are no JSON Schema: {problems[0]}")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final, final
+from typing import Annotated, Any, Final, TypeAlias, final
 
-from steno.value import Value, check_fields, refuse
+from msgspec import Meta
+
+from steno.value import Value, check_fields, prechecked, refuse
+
+_Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class StopReason(StrEnum):
@@ -29,13 +33,15 @@ class Usage(Value, frozen=True, kw_only=True):
     what was spent on thinking, is contained in them, whatever the provider's own habit.
     """
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    thinking_tokens: int | None = None
+    input_tokens: _Count | None = None
+    output_tokens: _Count | None = None
+    cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
+    thinking_tokens: _Count | None = None
 
     def __post_init__(self) -> None:
+        if prechecked():
+            return
         counts = (
             self.input_tokens,
             self.output_tokens,

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import UnionType
 from typing import (
+    Annotated,
     Any,
     ClassVar,
     Final,
     NamedTuple,
     NoReturn,
+    TypeAlias,
     Union,
     final,
     get_args,
@@ -25,13 +28,23 @@ from typing import (
     get_type_hints,
 )
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from steno.errors import InvalidMessage, InvalidValue
-from steno.json_object import freeze_mapping
+from steno.json_object import adopt_parsed, freeze_mapping
 
 _MOST_PARTS_SHOWN: Final = 8
+
+NonEmpty: TypeAlias = Annotated[str, Meta(min_length=1)]
+"""A string with something in it; msgspec checks it when it decodes, we when a value is made."""
+
+PRECHECKED: Final = ContextVar("steno_prechecked", default=False)
+"""True while values are made of what was checked before: by msgspec's decoder, or by us.
+
+Types, UTF-8 and constraints in annotations hold then, and only the other rules are looked at.
+"""
+prechecked = PRECHECKED.get
 
 
 # -- text ------------------------------------------------------------------------------------
@@ -41,7 +54,7 @@ def is_text(value: object) -> bool:
     """Tell whether `value` is a string that UTF-8 can carry."""
     if type(value) is not str:
         return False
-    if value.isascii():
+    if value.isascii() or prechecked():
         return True
     try:
         value.encode()
@@ -103,8 +116,11 @@ class Verbatim:
         return Verbatim, (self.text,)
 
 
-class Quiet(Struct, frozen=True):
-    """A frozen struct whose `repr` says how much it holds and not what."""
+class Quiet(Struct, frozen=True, gc=False):
+    """A frozen struct whose `repr` says how much it holds and not what.
+
+    Immutable values cannot form cycles, so the garbage collector need not look at them.
+    """
 
     shown: ClassVar[frozenset[str]] = frozenset()
     """Names of the string fields whose text may appear in `repr`: labels, never content."""
@@ -176,7 +192,8 @@ class _Field(NamedTuple):
     types: frozenset[type]
     elements: frozenset[type]
     """For a tuple: what may be in it."""
-    is_mapping: bool
+    is_settled: bool
+    """A mapping or a time, which is turned into the one form we keep."""
 
 
 def check_fields(value: Value) -> None:
@@ -185,19 +202,22 @@ def check_fields(value: Value) -> None:
     Mappings become JsonObjects and times UTC on the way. Values that are made by the thousand
     check their busy fields themselves and call this only if the rare ones are set.
     """
-    for name, types, elements, is_mapping in _fields(type(value)):
-        content = getattr(value, name)
+    if prechecked():
+        for field in _settled_fields(type(value)):
+            if getattr(value, field.name) is not None:
+                _settle(value, field)
+        return
+    for field in _fields(type(value)):
+        content = getattr(value, field.name)
         kind = type(content)
-        if is_mapping and content is not None:
-            _freeze_field(value, name, content)
-        elif datetime in types and isinstance(content, datetime):
-            force_setattr(value, name, _as_utc(value, name, content))
-        elif kind not in types:
-            refuse(value, f"{name} must be {_list(types)}, not {kind.__name__}")
+        if field.is_settled and content is not None:
+            _settle(value, field)
+        elif kind not in field.types:
+            refuse(value, f"{field.name} must be {_list(field.types)}, not {kind.__name__}")
         elif kind is str and not is_text(content):
-            refuse(value, f"{name} {explain_text(content)}")
+            refuse(value, f"{field.name} {explain_text(content)}")
         elif kind is tuple:
-            check_elements(value, name, content, elements)
+            check_elements(value, field.name, content, field.elements)
 
 
 def check_elements(
@@ -254,7 +274,8 @@ def _field(name: str, hint: Any) -> _Field:
             types.add(get_origin(option) or option)
     if float in types:
         types.add(int)
-    return _Field(name, frozenset(types), frozenset(elements), Mapping in types)
+    is_settled = Mapping in types or datetime in types
+    return _Field(name, frozenset(types), frozenset(elements), is_settled)
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
@@ -266,15 +287,26 @@ def _list(types: frozenset[type]) -> str:
     return " or ".join(names)
 
 
-def _freeze_field(value: Value, name: str, content: Mapping[str, Any]) -> None:
+@lru_cache(maxsize=128)
+def _settled_fields(cls: type[Value]) -> tuple[_Field, ...]:
+    return tuple([field for field in _fields(cls) if field.is_settled])
+
+
+def _settle(value: Value, field: _Field) -> None:
+    """Turn a mapping into a JsonObject, or a time into UTC."""
+    content = getattr(value, field.name)
+    if datetime in field.types:
+        force_setattr(value, field.name, _as_utc(value, field.name, content))
+        return
     try:
-        force_setattr(value, name, freeze_mapping(content))
+        frozen = adopt_parsed(content) if prechecked() else freeze_mapping(content)
     except InvalidValue as exc:
-        refuse(value, f"{name}: {exc}")
+        refuse(value, f"{field.name}: {exc}")
+    force_setattr(value, field.name, frozen)
 
 
-def _as_utc(value: Value, name: str, moment: datetime) -> datetime:
-    if moment.tzinfo is None:
+def _as_utc(value: Value, name: str, moment: object) -> datetime:
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
         refuse(value, f"{name} must be a time with a time zone")
     try:
         return moment.astimezone(UTC)

@@ -83,7 +83,6 @@ def test_what_must_not_pass_is_reported_line_by_line(path: Path, reports: Report
 def test_two_strict_checkers_are_part_of_the_check() -> None:
     settings: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     assert settings["mypy"]["strict"] is True
-    assert settings["mypy"]["warn_unreachable"] is True
     assert settings["pyright"]["typeCheckingMode"] == "strict"
     recipe = (ROOT / "Makefile").read_text("utf-8").partition("\ncheck:")[2].partition("\n\n")[0]
     assert "-m mypy" in recipe

@@ -19,11 +19,11 @@ FILES = sorted(SOURCE.rglob("*.py"))
 MOST_LINES = 400
 VOCABULARY = frozenset(
     {
-        *("errors", "json_object", "value", "call", "content", "usage", "message"),
+        *("errors", "json_object", "value", "call", "content", "outcome", "usage", "message"),
         *("event", "tool", "request", "entry"),
     }
 )
-BELOW_VOCABULARY = frozenset({"schema"})
+BELOW_VOCABULARY = frozenset({"schema", "convert"})
 
 
 def name_of(path: Path) -> str:

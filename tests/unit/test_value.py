@@ -643,8 +643,6 @@ def test_a_json_object_shares_nothing_with_what_it_was_made_of_or_gave_away() ->
     given = value.thaw()
     assert given == details()
     given["lines"][3]["deep"].clear()
-    value.convert("lines", list).clear()
-    value.convert("lines", list[Any])[3]["deep"].clear()
     assert value == details()
 
 
@@ -743,8 +741,6 @@ def nested(depth: int) -> str:
 DEEP_USES: dict[str, Callable[[JsonObject], object]] = {
     "thaw": JsonObject.thaw,
     "read": lambda value: value["a"],
-    "convert": lambda value: value.convert("a", dict),
-    "convert_any": lambda value: value.convert("a", Any),
     "copy": JsonObject,
     "from_dict": lambda value: JsonObject(json_of(value)),
     "compare": lambda value: value == JsonObject.parse(value.text),

@@ -23,6 +23,7 @@ from steno.errors import InvalidDocument
 from steno.json_object import JsonObject, expose
 from steno.message import ChatMessage, Message
 from steno.tool import ToolDefinition
+from steno.value import PRECHECKED
 
 T = TypeVar("T")
 
@@ -42,14 +43,29 @@ def _encode_ours(value: object) -> Any:
     raise _Verbatim
 
 
+def _loading(decode: Callable[[bytes | str], T]) -> Callable[[bytes | str], T]:
+    """Let values trust what msgspec's decoder has checked."""
+
+    def load(data: bytes | str) -> T:
+        token = PRECHECKED.set(True)
+        try:
+            return decode(data)
+        finally:
+            PRECHECKED.reset(token)
+
+    return load
+
+
 _encode = msgspec.json.Encoder(enc_hook=_encode_ours).encode
-_decode_message: Callable[[bytes | str], AnyMessage] = msgspec.json.Decoder(AnyMessage).decode
-_decode_messages: Callable[[bytes | str], tuple[AnyMessage, ...]] = msgspec.json.Decoder(
-    tuple[AnyMessage, ...]
-).decode
-_decode_entry = msgspec.json.Decoder(Entry).decode
-_decode_document = msgspec.json.Decoder(Document).decode
-_decode_tool = msgspec.json.Decoder(ToolDefinition).decode
+_decode_message: Callable[[bytes | str], AnyMessage] = _loading(
+    msgspec.json.Decoder(AnyMessage).decode
+)
+_decode_messages: Callable[[bytes | str], tuple[AnyMessage, ...]] = _loading(
+    msgspec.json.Decoder(tuple[AnyMessage, ...]).decode
+)
+_decode_entry = _loading(msgspec.json.Decoder(Entry).decode)
+_decode_document = _loading(msgspec.json.Decoder(Document).decode)
+_decode_tool = _loading(msgspec.json.Decoder(ToolDefinition).decode)
 
 
 # -- messages --------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from steno.content import OWN_FORMAT, Opaque
 from steno.entry import Entry
 from steno.errors import InvalidValue
 from steno.json_object import JsonObject, expose
-from steno.value import Value, Verbatim
+from steno.value import PRECHECKED, Value, Verbatim
 
 V = TypeVar("V", bound=Value)
 Warn = Callable[[str, str], None]
@@ -116,10 +116,13 @@ def read_value(raw: bytes, cls: type[V], place: str, warn: Warn) -> V:
     if unknown:
         warn(place, f"kept unknown members ({len(unknown)})")
         known["unknown"] = Verbatim(b",".join(unknown).decode())
+    token = PRECHECKED.set(True)  # every part was decoded as its type
     try:
         return cls(**known)
     except (InvalidValue, TypeError) as exc:
         raise NotUnderstood(str(exc)) from None
+    finally:
+        PRECHECKED.reset(token)
 
 
 def read_union(raw: bytes, types: Any, place: str, warn: Warn) -> Any:
@@ -138,7 +141,7 @@ def read_entry(raw: bytes, place: str, warn: Warn) -> Entry:
         warn(place, f"kept a record that is not understood: {exc}")
         payload = Opaque(kind=WHOLE_RECORD, raw=raw.decode(), origin=OWN_FORMAT)
         found_id, parent = (_read_string(members.get(name)) for name in ("id", "parent"))
-        return Entry(id=found_id or _made_id(raw), parent=parent, payload=payload)
+        return Entry(id=found_id or _made_id(raw), parent=parent or None, payload=payload)
 
 
 def _made_id(raw: bytes) -> str:
@@ -203,7 +206,11 @@ def _read_plain(raw: bytes, hint: Any) -> Any:
 @lru_cache(maxsize=64)
 def _hints(cls: type[Value]) -> dict[str, Any]:
     fields = set(cls.__struct_fields__)
-    return {name: hint for name, hint in get_type_hints(cls).items() if name in fields}
+    return {
+        name: hint
+        for name, hint in get_type_hints(cls, include_extras=True).items()
+        if name in fields
+    }
 
 
 @lru_cache(maxsize=64)

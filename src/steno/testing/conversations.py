@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import DrawFn
 
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.content import FileReference, Text, Thinking
@@ -20,11 +20,11 @@ from steno.message import (
     AssistantMessage,
     Message,
     MessageRole,
-    Outcome,
     SystemMessage,
     ToolResultMessage,
     UserMessage,
 )
+from steno.outcome import Outcome
 from steno.testing.primitives import identifiers, texts, visible_texts
 from steno.usage import StopReason
 
@@ -34,13 +34,16 @@ _USER: Final = st.one_of(
     visible_texts().map(lambda text: UserMessage((Text(text),))),
     st.just(UserMessage((FileReference(path="notes.txt"),))),
 )
-_WORDS: Final = st.lists(texts(max_size=8).map(Text) | texts(max_size=8).map(Thinking), max_size=2)
-# The last ones look like what a second call of the id "a" is renamed to.
-_IDS: Final = st.lists(
-    identifiers() | st.sampled_from(("a", "b", "a_2", "a_3")), min_size=3, max_size=5, unique=True
-)
+_SHORT: Final = texts(max_size=8)
+_WORDS: Final = st.lists(_SHORT.map(Text) | _SHORT.map(Thinking), max_size=2)
+# Some look like what a second call of the id "a" is renamed to.
+_SOME_IDS: Final = st.sampled_from(("a", "b", "a_2", "a_3", "toolu_01", "\u2028", "日本"))
+_IDS: Final = st.lists(_SOME_IDS | _SOME_IDS | identifiers(), min_size=3, max_size=5, unique=True)
 _NAMES: Final = st.sampled_from(("read", "write", "bash"))
-_ARGUMENTS: Final = st.sampled_from(("{}", '{"path":"a"}', '{ "n": 1.0e5 }'))
+_ARGUMENTS: Final = st.sampled_from(("{}", '{"path":"a"}', '{ "n": 1.0e5 }', '{"path":'))
+_OUTCOMES: Final = st.sampled_from(Outcome)
+_FIRST_IDS: Final = st.integers(0, 2)
+_CALL_COUNTS: Final = st.sampled_from((0, 1, 1, 2, 2, 3))
 
 
 @st.composite
@@ -50,23 +53,7 @@ def conversations(draw: DrawFn, *, alternating: bool = True) -> tuple[Message, .
     `alternating` keeps the rules of a plain chat as well, those of `ConversationHistory`: the
     system message first, user and assistant taking turns.
     """
-    messages: list[Message] = []
-    if alternating or draw(st.booleans()):
-        messages.append(draw(_SYSTEM))
-    ids = draw(_IDS)
-    for _ in range(draw(st.integers(0, _MOST_TURNS))):
-        last = messages[-1].role if messages else None
-        speakers = [
-            speaker
-            for speaker in (MessageRole.USER, MessageRole.ASSISTANT)
-            if not (alternating and speaker is last)
-        ]
-        if draw(st.sampled_from(speakers)) is MessageRole.USER:
-            messages.append(draw(_USER))
-        else:
-            turn = draw(_turns(ids))
-            messages += [turn, *(draw(_results(call)) for call in turn.tool_calls)]
-    return tuple(messages)
+    return tuple(_converse(draw, alternating, draw(st.integers(0, _MOST_TURNS))))
 
 
 @st.composite
@@ -76,17 +63,36 @@ def damaged_conversations(draw: DrawFn) -> tuple[Message, ...]:
     Results are missing, repeated, moved, orphaned; calls share an id; turns are empty, gone or
     cut off in the middle.
     """
-    messages = list(draw(conversations(alternating=draw(st.booleans()))))
+    messages = _converse(draw, draw(st.booleans()), draw(st.integers(2, _MOST_TURNS)))
     for damage in draw(st.lists(st.sampled_from(_DAMAGES), min_size=1, max_size=4)):
         damage(draw, messages)
     return tuple(messages)
 
 
-@st.composite
-def _turns(draw: DrawFn, ids: list[str]) -> AssistantMessage:
+def _converse(draw: DrawFn, alternating: bool, turns: int) -> list[Message]:
+    messages: list[Message] = []
+    if alternating or draw(st.booleans()):
+        messages.append(draw(_SYSTEM))
+    ids = draw(_IDS)
+    for _ in range(turns):
+        last = messages[-1].role if messages else None
+        speakers = [
+            speaker
+            for speaker in (MessageRole.USER, MessageRole.ASSISTANT)
+            if not (alternating and speaker is last)
+        ]
+        if draw(st.sampled_from(speakers)) is MessageRole.USER:
+            messages.append(draw(_USER))
+        else:
+            turn = _turn(draw, ids)
+            messages += [turn, *(_result(draw, call) for call in turn.tool_calls)]
+    return messages
+
+
+def _turn(draw: DrawFn, ids: list[str]) -> AssistantMessage:
     words: list[AssistantBlock] = [*draw(_WORDS)]
-    chosen = draw(st.lists(st.sampled_from(ids), max_size=3, unique=True))
-    calls = [draw(_calls(call_id)) for call_id in chosen]
+    first, count = draw(_FIRST_IDS), draw(_CALL_COUNTS)
+    calls = [_call(draw, call_id) for call_id in (ids[first:] + ids[:first])[:count]]
     position = draw(st.integers(0, len(words)))
     content = (*words[:position], *calls, *words[position:])
     if not content:
@@ -94,19 +100,19 @@ def _turns(draw: DrawFn, ids: list[str]) -> AssistantMessage:
     return AssistantMessage(content=content)
 
 
-def _calls(call_id: str) -> SearchStrategy[AnyToolCall]:
-    valid = st.builds(ToolCall, id=st.just(call_id), name=_NAMES, arguments=_ARGUMENTS)
-    invalid = InvalidToolCall(id=call_id, arguments='{"path":', reason="the text ends too soon")
-    return valid | valid | st.just(invalid)
+def _call(draw: DrawFn, call_id: str) -> AnyToolCall:
+    name, arguments = draw(_NAMES), draw(_ARGUMENTS)
+    if arguments.endswith("}"):
+        return ToolCall(id=call_id, name=name, arguments=arguments)
+    return InvalidToolCall(id=call_id, arguments=arguments, reason="the text ends too soon")
 
 
-def _results(call: AnyToolCall) -> SearchStrategy[ToolResultMessage]:
-    return st.builds(
-        ToolResultMessage,
-        tool_call_id=st.just(call.id),
-        tool_name=st.just(call.name),
-        content=st.tuples(texts(max_size=8).map(Text)),
-        outcome=st.sampled_from(Outcome),
+def _result(draw: DrawFn, call: AnyToolCall) -> ToolResultMessage:
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=(Text(draw(_SHORT)),),
+        outcome=draw(_OUTCOMES),
     )
 
 
@@ -123,7 +129,7 @@ def _drop_result(draw: DrawFn, messages: list[Message]) -> None:
 def _repeat_result(draw: DrawFn, messages: list[Message]) -> None:
     if found := _find_results(messages):
         again = msgspec.structs.replace(
-            messages[draw(st.sampled_from(found))], content=(Text(draw(texts(max_size=8))),)
+            messages[draw(st.sampled_from(found))], content=(Text(draw(_SHORT)),)
         )
         _insert(draw, messages, again)
 
@@ -151,11 +157,11 @@ def _share_call_id(draw: DrawFn, messages: list[Message]) -> None:
         return
     position = draw(st.sampled_from(found))
     turn = messages[position]
-    call = draw(_calls(draw(st.sampled_from(turn.tool_calls)).id))
+    call = _call(draw, draw(st.sampled_from(turn.tool_calls)).id)
     assert isinstance(turn, AssistantMessage)
     messages[position] = msgspec.structs.replace(turn, content=(*turn.content, call))
     if draw(st.booleans()):
-        messages.insert(position + 1 + len(turn.tool_calls), draw(_results(call)))
+        messages.insert(position + 1 + len(turn.tool_calls), _result(draw, call))
 
 
 def _empty_turn(draw: DrawFn, messages: list[Message]) -> None:

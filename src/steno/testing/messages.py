@@ -12,15 +12,14 @@ from steno.content import Text
 from steno.message import (
     AssistantBlock,
     AssistantMessage,
-    Failure,
     Message,
-    Outcome,
     ResultBlock,
     SystemMessage,
     ToolResultMessage,
     UserBlock,
     UserMessage,
 )
+from steno.outcome import Failure, Outcome
 from steno.request import Request
 from steno.testing.blocks import (
     file_references,

@@ -138,7 +138,9 @@ class TurnScript:
                 yield block
 
     def _cut(self, text: str) -> list[str]:
-        cuts = self._draw(st.lists(st.integers(0, len(text)), max_size=3).map(sorted))
+        # Models like to end their arguments with a line feed, which then comes alone.
+        places = st.integers(0, len(text)) | st.just(len(text.rstrip()))
+        cuts = self._draw(st.lists(places, max_size=3).map(sorted))
         return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
     # -- words -------------------------------------------------------------------------------

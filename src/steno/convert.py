@@ -1,0 +1,87 @@
+"""Parsed JSON as a type of the user's, sharing nothing that could be changed.
+
+msgspec does the work, at C speed; pydantic models do their own. Whatever does not fit is told
+as problems with JSON pointers, and never quotes what was found.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import takewhile
+from typing import Any, Final
+
+import msgspec
+
+from steno.errors import InvalidArguments, Problem
+from steno.json_object import copy_json, freeze_json
+
+_AS_THEY_ARE: Final = frozenset({str, int, float, bool})
+_PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
+
+
+def convert(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
+    """Return `value`, which somebody else keeps, as `type`; `at` is where it stands.
+
+    Raises InvalidArguments.
+    """
+    if value.__class__ is type and type in _AS_THEY_ARE:
+        return value
+    if type is Any:
+        return freeze_json(value)
+    if _may_share(type):
+        value = copy_json(value)
+    try:
+        validate = getattr(type, "model_validate", None)
+        return msgspec.convert(value, type) if validate is None else validate(value)
+    except msgspec.ValidationError as exc:
+        raise InvalidArguments((_problem(exc, at),)) from None
+    except ValueError as exc:  # pydantic's ValidationError is one, and lists its errors
+        errors = getattr(exc, "errors", None)
+        if errors is None:
+            raise
+        found = errors(include_input=False, include_url=False, include_context=False)
+        problems = [Problem(_pointer((*at, *each["loc"])), each["msg"]) for each in found]
+        raise InvalidArguments(tuple(problems)) from None
+
+
+@lru_cache(maxsize=256)
+def _may_share(type: Any) -> bool:
+    """Tell whether a converted value could hold a part of what it was made of: where it says Any.
+
+    For every other type msgspec builds new containers, and a copy would be wasted.
+    """
+    from msgspec import inspect  # noqa: PLC0415 - only for those who convert
+
+    if hasattr(type, "model_validate"):
+        return True
+    seen: set[Any] = set()
+    open_types: list[Any] = [inspect.type_info(type)]
+    while open_types:
+        info = open_types.pop()
+        if isinstance(info, (inspect.AnyType, inspect.CustomType, inspect.RawType)):
+            return True
+        key = getattr(info, "cls", None) or id(info)
+        if key in seen:
+            continue
+        seen.add(key)
+        open_types += [field.type for field in getattr(info, "fields", ())]
+        open_types += [*getattr(info, "item_types", ()), *getattr(info, "types", ())]
+        parts = ("item_type", "key_type", "value_type")
+        open_types += [getattr(info, part) for part in parts if hasattr(info, part)]
+    return False
+
+
+def _problem(exc: msgspec.ValidationError, at: tuple[str, ...]) -> Problem:
+    """Turn msgspec's "Expected `int`, got `str` - at `$.a[0]`" into a pointer and a rule."""
+    message, _, path = str(exc).partition(" - at `$")
+    steps = _PATH_STEP.findall(path.removesuffix("`"))
+    # msgspec says `[...]` where it means "the value of some key": the pointer stops there.
+    found = tuple(takewhile(bool, [name or index for name, index in steps]))
+    # "Invalid enum value 'x'" quotes what was found; the model knows what it sent.
+    rule = "not one of the allowed values" if "'" in message else message
+    return Problem(_pointer((*at, *found)), rule)
+
+
+def _pointer(steps: tuple[object, ...]) -> str:
+    return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps])

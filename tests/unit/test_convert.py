@@ -1,0 +1,148 @@
+"""Parsed arguments as types of the user's: nothing shared, problems with pointers."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+
+from steno import ChatMessage, InvalidArguments, InvalidMessage, ToolCall, ToolDefinition
+from steno.codec import decode_message, encode_message
+from steno.value import PRECHECKED
+
+
+class Loose(msgspec.Struct):
+    extra: Any
+
+
+class Tight(msgspec.Struct):
+    lines: list[list[int]]
+
+
+@dataclass
+class LooseData:
+    extra: dict[str, Any]
+
+
+class LooseModel(pydantic.BaseModel):
+    extra: Any
+
+
+ARGUMENTS = {"extra": {"a": [1, {"b": 2}]}, "lines": [[1, 2], [3]]}
+
+
+@pytest.mark.requirement("FR-004a-51", "FR-004a-52", "NFR-004a-12")
+@pytest.mark.parametrize("type", [Loose, LooseData, LooseModel])
+def test_what_was_converted_can_be_changed_without_changing_the_call(type: Any) -> None:
+    call = ToolCall.create("edit", ARGUMENTS)
+    converted = call.arguments_as(type)
+    converted.extra["a"].append("more")
+    converted.extra["a"][1]["b"] = "changed"
+    assert call.parsed == ARGUMENTS
+    assert call.arguments_as(type).extra == ARGUMENTS["extra"]
+
+
+def test_typed_containers_are_new_ones() -> None:
+    call = ToolCall.create("edit", ARGUMENTS)
+    call.arguments_as(Tight).lines[0].append(9)
+    call.get("lines", list[list[int]], [])[1].append(9)
+    call.get("extra", dict, {})["a"].append(9)
+    assert call.parsed == ARGUMENTS
+
+
+def test_one_argument_of_any_type_is_read_only() -> None:
+    call = ToolCall.create("edit", ARGUMENTS)
+    assert call.get("lines") == ((1, 2), (3,))
+    assert call.get("extra")["a"][0] == 1
+
+
+@pytest.mark.requirement("FR-004a-50")
+def test_a_null_is_an_argument_and_not_a_missing_one() -> None:
+    call = ToolCall(id="c", name="edit", arguments='{"path": null}')
+    assert call.get("path", type(None), "default") is None
+    assert call.get("other", str, "default") == "default"
+    with pytest.raises(InvalidArguments):
+        call.get("path", str)
+
+
+def test_a_problem_in_one_argument_is_told_from_the_whole() -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        ToolCall.create("edit", {"a/b": {"c": [1, "x"]}}).get("a/b", dict[str, list[int]])
+    assert caught.value.problems[0].pointer == "/a~1b"
+    with pytest.raises(InvalidArguments) as caught:
+        ToolCall.create("edit", {"lines": [[1], [2, "x"]]}).arguments_as(Tight)
+    assert caught.value.problems[0].pointer == "/lines/1/1"
+
+
+@pytest.mark.requirement("FR-004a-55")
+def test_equal_calls_are_written_alike() -> None:
+    texts = ["{}", ToolCall.create("edit").arguments]
+    calls = [
+        ToolCall(id="c", name="edit"),
+        *[ToolCall(id="c", name="edit", arguments=t) for t in texts],
+    ]
+    written = {encode_message(ChatMessage.assistant(None, [call])) for call in calls}
+    assert len(written) == 1
+    (one,) = written
+    assert encode_message(decode_message(one)) == one
+
+
+# -- calls that were loaded ------------------------------------------------------------------
+
+
+def loaded(arguments: str) -> ToolCall:
+    call = ToolCall(id="c", name="edit", arguments="{}")
+    stored = encode_message(ChatMessage.assistant(None, [call]))
+    written = msgspec.json.encode(arguments)
+    message = decode_message(
+        stored.replace(b'"name":"edit"', b'"name":"edit","arguments":' + written)
+    )
+    (found,) = message.tool_calls  # type: ignore[union-attr]
+    assert isinstance(found, ToolCall)
+    return found
+
+
+@pytest.mark.requirement("NFR-004a-12")
+def test_a_loaded_call_is_parsed_when_it_is_used() -> None:
+    call = loaded('{"path": "a.py"}')
+    assert call == ToolCall(id="c", name="edit", arguments='{"path": "a.py"}')
+    assert call.get("path", str) == "a.py"
+    assert copy.copy(call).parsed == {"path": "a.py"}
+
+
+@pytest.mark.parametrize(
+    "arguments", ["", "[1]", '{"a":', '{"a":1e999}', '{"a":' * 300 + "1" + "}" * 300]
+)
+@pytest.mark.requirement("NFR-004a-14", "NFR-004a-18")
+def test_a_call_whose_file_was_damaged_does_not_fit_and_does_not_crash(arguments: str) -> None:
+    call = loaded(arguments)
+    for use in (lambda: call.parsed, lambda: call.get("a"), lambda: call.arguments_as(Loose)):
+        with pytest.raises(InvalidArguments, match="not a JSON object"):
+            use()
+    tool = ToolDefinition(name="edit", description="Edit.", parameters={"type": "object"})
+    (problem,) = tool.check(call)
+    assert "not a JSON object" in problem.rule
+
+
+def test_what_another_thread_makes_during_a_load_is_checked() -> None:
+    caught: list[Exception] = []
+
+    def make() -> None:
+        try:
+            ChatMessage.user(5)  # type: ignore[arg-type]
+        except InvalidMessage as exc:
+            caught.append(exc)
+
+    token = PRECHECKED.set(True)
+    try:
+        thread = Thread(target=make)
+        thread.start()
+        thread.join(5)
+    finally:
+        PRECHECKED.reset(token)
+    assert len(caught) == 1

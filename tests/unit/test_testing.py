@@ -1,0 +1,195 @@
+"""The strategies: every kind of value comes up, and comes up wild."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, get_args
+
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from steno import AssistantMessage, Block, Event, ToolCallDelta, ToolResult, check_order, testing
+from steno.content import ImageSource
+from steno.entry import Payload
+from steno.message import Message
+from steno.order import OrderCode
+from steno.outcome import Outcome
+from steno.testing import StreamHabits
+from steno.usage import StopReason
+
+STRATEGIES = [name for name in testing.__all__ if name[0].islower()]
+FIRST_FOUND = settings(max_examples=10_000, database=None, phases=[Phase.generate])
+
+
+def is_found(strategy: SearchStrategy[Any], condition: Callable[[Any], bool]) -> bool:
+    """Tell whether the strategy makes such a value; fails the test if it does not."""
+    find(strategy, condition, settings=FIRST_FOUND)
+    return True
+
+
+# -- what is offered ---------------------------------------------------------------------------
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    assert testing.__all__ == sorted(testing.__all__)
+    for name in testing.__all__:
+        assert inspect.getdoc(getattr(testing, name)), name
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_makes_values_and_is_shown_by_its_name(name: str) -> None:
+    strategy = getattr(testing, name)()
+    assert repr(strategy) == f"{name}()"
+    assert is_found(strategy, lambda _: True)
+
+
+def test_without_hypothesis_the_import_says_what_to_install() -> None:
+    code = "import sys; sys.modules['hypothesis'] = None; import steno.testing"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "ImportError: steno.testing needs hypothesis: pip install 'steno[testing]'" in run.stderr
+
+
+# -- every kind comes up -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("strategy", "union"),
+    [
+        (testing.blocks, Block),
+        (testing.image_sources, ImageSource),
+        (testing.messages, Message),
+        (testing.payloads, Payload),
+        (testing.events, Event),
+    ],
+)
+def test_every_member_of_a_union_comes_up(strategy: Any, union: Any) -> None:
+    for kind in get_args(union):
+        assert is_found(strategy().map(type), kind.__eq__)
+
+
+def test_every_outcome_and_reason_to_stop_comes_up() -> None:
+    for outcome in Outcome:
+        assert is_found(testing.tool_results().map(lambda r: r.outcome), outcome.__eq__)
+    for reason in (None, *StopReason):
+        found = testing.assistant_messages().map(lambda message: message.stop_reason)
+        assert is_found(found, [reason].__contains__)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["", "\0", "\u2028", "\u202e", "\u0301", "\ufeff", "\r", "\\", '"', "😀", "\U0010ffff"],
+)
+def test_text_is_wild(part: str) -> None:
+    assert is_found(testing.texts(), lambda text: part in text if part else text == "")
+
+
+@given(testing.texts() | testing.identifiers() | testing.visible_texts())
+def test_text_never_holds_half_a_character(text: str) -> None:
+    assert text.encode().decode() == text
+
+
+def test_json_is_wild() -> None:
+    def depth(value: Any) -> int:
+        inner = value.values() if isinstance(value, dict) else value
+        return 1 + max(map(depth, inner), default=0) if isinstance(value, (dict, list)) else 0
+
+    values = testing.json_values()
+    assert is_found(values, lambda value: type(value) is int and abs(value) > 2**100)
+    assert is_found(values, lambda value: type(value) is float and abs(value) > 1e100)
+    assert is_found(values, lambda value: depth(value) > 30)
+    assert is_found(values, lambda value: isinstance(value, dict) and "" in value)
+    texts = testing.json_object_texts()
+    assert is_found(texts, lambda text: "\\u" in text)
+    assert is_found(texts, lambda text: text != text.strip())
+
+
+def test_what_may_be_empty_is_sometimes_empty() -> None:
+    assert is_found(testing.assistant_messages(), lambda message: not message.content)
+    assert is_found(testing.assistant_messages(), lambda message: message.text == "")
+    assert is_found(testing.tool_results(), lambda result: not result.content)
+    assert is_found(testing.documents(), lambda document: not document.entries)
+    assert is_found(testing.usages(), lambda usage: usage.input_tokens is None)
+
+
+# -- conversations -----------------------------------------------------------------------------
+
+
+def test_conversations_hold_every_role_and_several_calls() -> None:
+    found = testing.conversations()
+    assert is_found(found, lambda ms: len({message.role for message in ms}) == 4)
+    assert is_found(found, lambda ms: any(len(message.tool_calls) > 1 for message in ms))
+
+
+@pytest.mark.parametrize("code", OrderCode)
+def test_every_kind_of_damage_comes_up(code: OrderCode) -> None:
+    assert is_found(
+        testing.damaged_conversations(),
+        lambda messages: code in {i.code for i in check_order(messages, alternating=True)},
+    )
+
+
+def test_ids_can_be_chosen() -> None:
+    own = st.sampled_from(("a", "b"))
+    assert is_found(testing.tool_calls(own), lambda call: call.id == "b")
+    assert is_found(testing.tool_results(own), lambda result: result.tool_call_id == "a")
+
+
+# -- streams -----------------------------------------------------------------------------------
+
+
+def deltas(stream: testing.EventStream) -> list[ToolCallDelta]:
+    return [event for event in stream.events if isinstance(event, ToolCallDelta)]
+
+
+def test_streams_have_the_habits_that_are_asked_for() -> None:
+    quiet = st.just(StreamHabits(index="missing", ids="missing", absent="", announces=False))
+
+    @settings(max_examples=50)
+    @given(testing.event_streams(quiet))
+    def check(stream: testing.EventStream) -> None:
+        assert all(delta.index is None and delta.id == "" for delta in deltas(stream))
+
+    check()
+    shared = st.just(StreamHabits(index="shared", ids="every"))
+    assert is_found(
+        testing.event_streams(shared),
+        lambda stream: (
+            len({delta.id for delta in deltas(stream)}) > 1
+            and {delta.index for delta in deltas(stream)} == {0}
+        ),
+    )
+
+
+def test_streams_are_mixed_and_cut_off() -> None:
+    def is_mixed(stream: testing.EventStream) -> bool:
+        ids = [delta.id for delta in deltas(stream)]
+        runs = sum(one != other for one, other in pairwise(ids))
+        return runs >= len(set(ids)) > 1
+
+    every = st.just(StreamHabits(ids="every", interleaves=True))
+    assert is_found(testing.event_streams(every), is_mixed)
+    cut = st.just(StreamHabits(finishes=False))
+    assert is_found(
+        testing.event_streams(cut), lambda stream: stream.message.stop_reason is StopReason.UNKNOWN
+    )
+
+
+@given(testing.event_streams())
+def test_a_stream_comes_with_its_message(stream: testing.EventStream) -> None:
+    assert isinstance(stream.message, AssistantMessage)
+    assert stream.expected(stream.message) == stream.message
+    assert stream.habits == stream.habits.made_understandable()
+
+
+@given(testing.conversations())
+def test_results_stand_in_the_order_of_their_calls(messages: tuple[Message, ...]) -> None:
+    calls = [call.id for message in messages for call in message.tool_calls]
+    results = [message.tool_call_id for message in messages if isinstance(message, ToolResult)]
+    assert results == calls
