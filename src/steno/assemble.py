@@ -27,7 +27,7 @@ from steno.event import (
 from steno.json_object import NOT_AN_OBJECT, decode_object
 from steno.message import AssistantBlock, AssistantMessage
 from steno.usage import StopReason
-from steno.value import replace_lone_surrogates
+from steno.value import join_surrogates, replace_lone_surrogates
 
 # -- drafts ----------------------------------------------------------------------------------
 
@@ -89,7 +89,8 @@ class _Call:
             if self.id is None and self.made_id is None:
                 self.made_id = new_id()  # kept apart: the provider's own id may still come
             call_id = self.id or self.made_id or ""
-            self.built = build_call(call_id, self.name or "", "".join(self.parts), seal=self.seal)
+            arguments = join_surrogates("".join(self.parts))
+            self.built = build_call(call_id, self.name or "", arguments, seal=self.seal)
         return self.built
 
     def is_complete(self) -> bool:
@@ -160,10 +161,11 @@ class Assembler:
         """
         blocks = [self._build(draft) for draft in self._drafts]
         finished = self._finished
+        raw = finished.raw_stop_reason if finished else None
         return AssistantMessage(
             content=tuple([block for block in blocks if block is not None]),
             stop_reason=stop_reason or self._stop_reason(),
-            raw_stop_reason=finished.raw_stop_reason if finished else None,
+            raw_stop_reason=None if raw is None else replace_lone_surrogates(raw),
             usage=finished.usage if finished else None,
         )
 
@@ -260,7 +262,7 @@ class Assembler:
         if name != call.name:
             return True
         # The same name again: a chatty server, or the same tool once more.
-        return bool(fragment) and bool(call.parts) and call.is_complete()
+        return fragment.lstrip().startswith("{") and bool(call.parts) and call.is_complete()
 
     def _adopt(
         self, call: _Call, id: str | None, name: str | None

@@ -27,6 +27,7 @@ from steno.json_object import (
     explain_not_object,
 )
 from steno.value import (
+    NOTHING,
     NonEmpty,
     Value,
     check_fields,
@@ -148,7 +149,7 @@ class ToolCall(
         except NOT_AN_OBJECT as exc:
             refuse(self, f"arguments are {explain_not_object(exc)}")
         self.__dict__["_find"] = members.get  # pyright: ignore[reportIndexIssue] - it is a dict
-        if self.original_name is not None or self.seal is not None or self.unknown is not None:
+        if self.original_name is not None or self.seal is not None or self.unknown is not NOTHING:
             check_fields(self)
 
     def _refuse_name(self) -> NoReturn:

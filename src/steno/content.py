@@ -16,6 +16,7 @@ from msgspec.structs import force_setattr
 from steno.call import InvalidToolCall, Seal, ToolCall
 from steno.json_object import is_json_text
 from steno.value import (
+    NOTHING,
     Value,
     Verbatim,
     check_fields,
@@ -51,7 +52,7 @@ class Text(_Sealed, frozen=True, tag="text"):
         text = self.text
         if type(text) is not str or not (text.isascii() or is_text(text)):
             refuse(self, f"text {explain_text(text)}")
-        if self.seal is not None or self.unknown is not None:
+        if self.seal is not None or self.unknown is not NOTHING:
             check_fields(self)
 
 

@@ -190,13 +190,12 @@ _skip = msgspec.json.Decoder(msgspec.Raw).decode
 def encode_json(value: object) -> bytes:
     """Encode a plain Python value as JSON. Raises InvalidValue where JSON cannot say it."""
     try:
-        encoded = msgspec.json.encode(value, enc_hook=_plain)
-        # msgspec writes NaN and the infinities as null, which would be a silent change.
-        if b"null" in encoded and _has_no_json_number(msgspec.to_builtins(value, enc_hook=_plain)):
-            raise InvalidValue("not representable as JSON: NaN or an infinity")
+        # First to plain containers, then a look at what msgspec would change in silence.
+        plain = msgspec.to_builtins(value, enc_hook=_plain)
+        _check_plain(plain)
+        return msgspec.json.encode(plain)
     except (TypeError, msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
         raise InvalidValue(f"not representable as JSON: {_reason(exc)}") from None
-    return encoded
 
 
 def _reason(exc: Exception) -> str:
@@ -216,14 +215,19 @@ def _plain(value: object) -> object:
     raise TypeError(f"values of type {type(value).__name__}")
 
 
-def _has_no_json_number(value: object) -> bool:
+def _check_plain(value: object) -> None:
+    """Refuse numbers that JSON has no words for, and names that are not text."""
     if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, dict):
-        return any(map(_has_no_json_number, value.values()))
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return any(map(_has_no_json_number, value))
-    return False
+        if not math.isfinite(value):
+            raise TypeError("NaN or an infinity")
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            if type(name) is not str:
+                raise TypeError(f"a name of type {type(name).__name__}")
+            _check_plain(member)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for member in value:
+            _check_plain(member)
 
 
 def copy_json(value: Any) -> Any:

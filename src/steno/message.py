@@ -23,6 +23,7 @@ from steno.json_object import adopt_parsed
 from steno.outcome import Failure, Outcome
 from steno.usage import StopReason, Usage
 from steno.value import (
+    NOTHING,
     NonEmpty,
     Value,
     check_elements,
@@ -183,7 +184,7 @@ class SystemMessage(ChatMessage, frozen=True, tag="system"):
     def __post_init__(self) -> None:
         if not _check_blocks(self, _SYSTEM_BLOCKS):
             refuse(self, "text must not be blank")
-        if self.unknown is not None:
+        if self.unknown is not NOTHING:
             check_fields(self)
 
     @property
@@ -206,7 +207,7 @@ class UserMessage(ChatMessage, frozen=True, tag="user"):
     def __post_init__(self) -> None:
         if not _check_blocks(self, _USER_BLOCKS):
             refuse(self, "text must not be blank")
-        if self.unknown is not None:
+        if self.unknown is not NOTHING:
             check_fields(self)
 
     @property
@@ -254,7 +255,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
             check_fields(self)
         if self.raw_stop_reason is not None and not is_text(self.raw_stop_reason):
             check_fields(self)
-        if self.unknown is not None:
+        if self.unknown is not NOTHING:
             check_fields(self)
 
     @property
@@ -318,7 +319,7 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
             and self.failure is None
             and self.started_at is None
             and self.duration_s is None
-            and self.unknown is None
+            and self.unknown is NOTHING
         )
 
     @property

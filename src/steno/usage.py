@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeAlias, final
 
 from msgspec import Meta
 
-from steno.value import Value, check_fields, prechecked, refuse
+from steno.value import NOTHING, Value, check_fields, prechecked, refuse
 
 _Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
@@ -53,7 +53,7 @@ class Usage(Value, frozen=True, kw_only=True):
             if count is not None and (type(count) is not int or count < 0):
                 check_fields(self)
                 refuse(self, "a count of tokens must not be negative")
-        if self.unknown is not None:
+        if self.unknown is not NOTHING:
             check_fields(self)
 
     @property

@@ -77,6 +77,13 @@ def replace_lone_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def join_surrogates(text: str) -> str:
+    """Return `text` with the halves of surrogate pairs joined; lone ones stay."""
+    if is_text(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
 # -- structs ---------------------------------------------------------------------------------
 
 
@@ -103,6 +110,9 @@ class Verbatim:
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError("immutable type: 'Verbatim'")
 
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Verbatim) and self.text == other.text
 
@@ -114,6 +124,9 @@ class Verbatim:
 
     def __reduce__(self) -> tuple[type[Verbatim], tuple[str]]:
         return Verbatim, (self.text,)
+
+
+NOTHING: Final = Verbatim("")
 
 
 class Quiet(Struct, frozen=True, gc=False):
@@ -154,8 +167,11 @@ class Value(Quiet, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     refusal: ClassVar[type[InvalidValue]] = InvalidMessage
     """What is raised when a field breaks a rule."""
 
-    unknown: Verbatim | None = None
-    """Members that came with the stored JSON and that this version has no name for."""
+    unknown: Verbatim = NOTHING
+    """Members that came with the stored JSON and that this version has no name for.
+
+    No JSON is a `Verbatim`, not even null, so a stored member of this name is unknown as well.
+    """
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -212,6 +228,8 @@ def check_fields(value: Value) -> None:
         kind = type(content)
         if field.is_settled and content is not None:
             _settle(value, field)
+        elif kind is int and float in field.types:
+            force_setattr(value, field.name, _as_float(value, field.name, content))
         elif kind not in field.types:
             refuse(value, f"{field.name} must be {_list(field.types)}, not {kind.__name__}")
         elif kind is str and not is_text(content):
@@ -272,8 +290,6 @@ def _field(name: str, hint: Any) -> _Field:
             elements |= set(_options(get_args(option)[0]))
         else:
             types.add(get_origin(option) or option)
-    if float in types:
-        types.add(int)
     is_settled = Mapping in types or datetime in types
     return _Field(name, frozenset(types), frozenset(elements), is_settled)
 
@@ -303,6 +319,13 @@ def _settle(value: Value, field: _Field) -> None:
     except InvalidValue as exc:
         refuse(value, f"{field.name}: {exc}")
     force_setattr(value, field.name, frozen)
+
+
+def _as_float(value: Value, name: str, number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        refuse(value, f"{name} is too large")
 
 
 def _as_utc(value: Value, name: str, moment: object) -> datetime:

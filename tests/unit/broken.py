@@ -10,6 +10,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, cast
 
+import msgspec
+
 from steno import (
     AssistantMessage,
     ChatMessage,
@@ -51,7 +53,7 @@ from steno.entry import (
     Resolution,
     ResolutionStatus,
 )
-from steno.value import Verbatim
+from steno.value import PRECHECKED, Verbatim
 from tests.unit.samples import SECRET
 
 WRONG: Final = cast("Any", [SECRET])
@@ -78,6 +80,17 @@ def _definition(**changes: Any) -> ToolDefinition:
 
 def _request(**changes: Any) -> Request:
     return Request(**({"messages": (USER,)} | changes))
+
+
+def _loaded(type: Any, data: bytes) -> object:
+    """Decode as the codec does, without its second, lossless try."""
+    token = PRECHECKED.set(True)
+    try:
+        return msgspec.json.decode(data, type=type)
+    except msgspec.ValidationError as exc:
+        raise exc.__cause__ or exc from None
+    finally:
+        PRECHECKED.reset(token)
 
 
 def _result(**changes: Any) -> ToolResult:
@@ -171,6 +184,10 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "result_details_list": lambda: _result(details=[SECRET]),
     "result_time": lambda: _result(started_at=NAIVE),
     "result_duration": lambda: _result(duration_s=-0.1),
+    "result_duration_huge": lambda: _result(duration_s=10**400),
+    "opaque_of_ours_wrapped": lambda: _loaded(
+        Opaque, b'{"type":"opaque","kind":"x","raw":"{}","origin":"steno"}'
+    ),
     "result_error_ok": lambda: ToolResult.error("call_1", SECRET, outcome=Outcome.OK),
     "usage_negative": lambda: Usage(input_tokens=-1),
     # -- tools and requests ----

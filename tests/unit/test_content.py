@@ -344,7 +344,7 @@ def test_a_block_of_a_newer_version_is_kept_word_for_word() -> None:
 
 def test_a_block_of_a_provider_is_kept_as_a_block_of_ours() -> None:
     block = Opaque(kind="input_audio", raw='{"format": "wav"}', origin="openai_chat")
-    assert block.unknown is None
+    assert not block.unknown
     assert round_trip(block) == (block,)
 
 

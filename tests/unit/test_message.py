@@ -44,6 +44,7 @@ from steno import (
     UserMessage,
 )
 from steno.codec import decode_message, encode_message
+from steno.value import NOTHING
 from tests.unit.probes import refuse
 from tests.unit.samples import MESSAGES, SECRET, Sample, name_of
 
@@ -647,7 +648,7 @@ def test_no_null_is_written_for_what_is_not_there(sample: Sample) -> None:
     for name in optional:
         written = json.loads(encode_message(sample.build(**{name: None})))
         assert name not in written
-    bare = json.loads(encode_message(sample.build(**dict.fromkeys(optional))))
+    bare = json.loads(encode_message(sample.build(unknown=NOTHING, **dict.fromkeys(optional))))
     assert bare.keys() <= {"type", "content", "tool_call_id", "tool_name", "outcome"}
 
 

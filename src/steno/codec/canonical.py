@@ -176,9 +176,13 @@ def decode_document(data: bytes | str) -> Document:
     except _NOT_WHOLE:
         pass
     try:
-        return read_value(raw, Document, "$", _warn)
+        return read_value(raw, Document, "$", _warn, may_be_odd=_HEADER)
     except NotUnderstood as exc:
         raise InvalidDocument(f"document: {exc}") from None
+
+
+_HEADER = frozenset({"id", "created_at", "updated_at"})
+"""What a conversation can be read without."""
 
 
 # -- both ------------------------------------------------------------------------------------

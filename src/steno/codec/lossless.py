@@ -74,7 +74,7 @@ def _members(value: Value) -> list[bytes]:
     if config.tag_field is not None:
         members.append(_member(config.tag_field, config.tag))
     members += [_member(name, part) for name, part in value.set_fields() if name != "unknown"]
-    if value.unknown is not None:
+    if value.unknown:
         members.append(value.unknown.text.encode())
     return members
 
@@ -95,8 +95,13 @@ class _Nested(NamedTuple):
     takes_opaque: bool
 
 
-def read_value(raw: bytes, cls: type[V], place: str, warn: Warn) -> V:
-    """Read one object as `cls`, keeping members it has no name for. Raises NotUnderstood."""
+def read_value(
+    raw: bytes, cls: type[V], place: str, warn: Warn, *, may_be_odd: frozenset[str] = frozenset()
+) -> V:
+    """Read one object as `cls`, keeping members it has no name for.
+
+    So are the members that `may_be_odd` and are of a shape of their own. Raises NotUnderstood.
+    """
     members = split_object(raw)
     if members is None:
         raise NotUnderstood("not an object")
@@ -111,8 +116,10 @@ def read_value(raw: bytes, cls: type[V], place: str, warn: Warn) -> V:
             unknown.append(key + b":" + content)
         elif name in nested and content != b"null":
             known[name] = _read_nested(content, nested[name], f"{place}.{name}", warn)
-        else:
+        elif name not in may_be_odd or _is_readable(content, hints[name]):
             known[name] = _read_plain(content, hints[name])
+        else:
+            unknown.append(key + b":" + content)
     if unknown:
         warn(place, f"kept unknown members ({len(unknown)})")
         known["unknown"] = Verbatim(b",".join(unknown).decode())
@@ -191,6 +198,14 @@ def _read_string(raw: bytes | None) -> str | None:
         return msgspec.json.decode(raw or b"null", type=str | None)
     except (msgspec.MsgspecError, RecursionError):
         return None
+
+
+def _is_readable(raw: bytes, hint: Any) -> bool:
+    try:
+        _read_plain(raw, hint)
+    except NotUnderstood:
+        return False
+    return True
 
 
 def _read_plain(raw: bytes, hint: Any) -> Any:

@@ -86,10 +86,16 @@ def _session_message(raw: bytes, place: str) -> bytes:
     flat = _object(raw)
     if flat is None or "role" not in flat:
         raise InvalidDocument(f"{place}: a chat message is an object with a role")
+    if not flat["role"].startswith(b'"'):
+        return raw  # not a role: kept as it is, and not understood later
     role = _string(flat.pop("role")).lower()
     content = _session_content(flat.pop("content", b"null"))
-    for call in split_array(flat.pop("tool_calls", b"null")) or ():
-        content.append(_session_call(call))
+    calls = split_array(flat.get("tool_calls", b"[]"))
+    if calls is not None:
+        flat.pop("tool_calls", None)
+        content += [_session_call(call) for call in calls]
+    elif flat["tool_calls"] == b"null":
+        del flat["tool_calls"]
     tag = msgspec.json.encode(_TYPE_OF_ROLE.get(role, role))
     return _write({"type": tag, "content": _array(content), **flat})
 
@@ -103,12 +109,16 @@ def _session_content(raw: bytes) -> list[bytes]:
 
 def _session_call(raw: bytes) -> bytes:
     """Read a call as we write it in a flat list, or with OpenAI's `function` inside."""
-    call = _object(raw) or {}
-    function = _object(call.pop("function", b"null"))
-    if function is not None:
-        call.pop("type", None)
+    call = _object(raw)
+    if call is None:
+        return raw
+    function = _object(call.get("function", b"null"))
+    if function is not None and not (call.keys() & function.keys()):
+        del call["function"]
         call |= function
-    return _write({"type": b'"tool_call"', **call})
+        if call.get("type") == b'"function"':
+            del call["type"]
+    return raw if "type" in call else _write({"type": b'"tool_call"', **call})
 
 
 # -- 1 to 2: from a session to entries -------------------------------------------------------
@@ -150,16 +160,16 @@ def _message(message: Object) -> bytes:
     blocks = split_array(message.get("content", b"null"))
     if blocks is not None:
         message["content"] = _array([_block(block) for block in blocks])
-    if message.pop("is_error", b"false") == b"true":
+    if message.get("is_error") in (b"true", b"false") and message.pop("is_error") == b"true":
         message["outcome"] = b'"error"'
+    if message.get("raw_stop_reason") == b'""':
+        del message["raw_stop_reason"]
     stop_reason = message.pop("stop_reason", b'""')
     if stop_reason not in (b'""', b"null"):
         is_known = stop_reason in _STOP_REASONS
         message["stop_reason"] = stop_reason if is_known else b'"unknown"'
         if not is_known:
             message.setdefault("raw_stop_reason", stop_reason)
-    if message.get("raw_stop_reason") == b'""':
-        del message["raw_stop_reason"]
     return _write(message)
 
 
@@ -168,7 +178,8 @@ def _block(raw: bytes) -> bytes:
     if block is None:
         return raw
     rename = _BLOCKS.get(block.get("type", b""))
-    return raw if rename is None else rename(block)
+    odd = any(not block.get(name, b'"').startswith(b'"') for name in ("id", "name"))
+    return raw if rename is None or odd else rename(block)
 
 
 def _call_block(block: Object) -> bytes:

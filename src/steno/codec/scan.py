@@ -93,10 +93,13 @@ def split_object(raw: bytes) -> list[Member] | None:
     if not raw.startswith(b"{"):
         return None
     parts = _cut(raw)
-    return [
-        Member(msgspec.json.decode(key, type=str), key, value)
-        for key, value in zip(parts[0::2], parts[1::2], strict=True)
-    ]
+    try:
+        return [
+            Member(msgspec.json.decode(key, type=str), key, value)
+            for key, value in zip(parts[0::2], parts[1::2], strict=True)
+        ]
+    except ValueError:  # an odd number of parts, or a name that is no string
+        raise InvalidDocument("not valid JSON: an object without names or values") from None
 
 
 def _cut(raw: bytes) -> list[bytes]:
@@ -114,4 +117,8 @@ def _cut(raw: bytes) -> list[bytes]:
             if part:
                 parts.append(part)
             start = match.end()
+        if depth == 0:
+            break
+    if depth != 0 or start != len(raw):
+        raise InvalidDocument("not valid JSON: brackets that do not match")
     return parts
