@@ -50,7 +50,6 @@ from steno.message import (
     AssistantMessage,
     ChatMessage,
     Message,
-    MessageRole,
     SystemMessage,
     ToolResult,
     ToolResultMessage,
@@ -60,6 +59,7 @@ from steno.order import OrderIssue, check_order
 from steno.outcome import Failure, Outcome
 from steno.repair import Repaired, repair
 from steno.request import Request
+from steno.role import MessageRole
 from steno.tool import ToolDefinition
 from steno.usage import StopReason, Usage
 from steno.value import replace_lone_surrogates

@@ -127,29 +127,30 @@ class ToolCall(
 
     def __post_init__(self) -> None:
         # Written out rather than composed: this runs for every call of every history.
-        id, name = self.id, self.name
-        if self.arguments == NO_ARGUMENTS:
-            # msgspec leaves out what *is* the default; equal calls shall be written alike.
-            force_setattr(self, "arguments", NO_ARGUMENTS)
+        name = self.name
         if prechecked():
             # A stored call was parsed when it was made, and is parsed again when it is used.
             if name not in _known_names and not is_tool_name(name):
                 self._refuse_name()
             return
+        id, arguments = self.id, self.arguments
         if type(id) is not str or not id or not (id.isascii() or is_text(id)):
             refuse(self, "id must be a non-empty string")
         if type(name) is not str or (name not in _known_names and not is_tool_name(name)):
             self._refuse_name()
-        if type(self.arguments) is not str:
+        if type(arguments) is not str:
             refuse(self, "arguments must be the text of a JSON object")
         try:
-            members = decode_object(self.arguments)
-            if len(self.arguments) > SHALLOW_LENGTH:
+            members = decode_object(arguments)
+            if len(arguments) > SHALLOW_LENGTH:
                 check_depth(members)
         except NOT_AN_OBJECT as exc:
             refuse(self, f"arguments are {explain_not_object(exc)}")
         self.__dict__["_find"] = members.get  # pyright: ignore[reportIndexIssue] - it is a dict
-        if self.original_name is not None or self.seal is not None or self.unknown is not NOTHING:
+        if not members and arguments == NO_ARGUMENTS:
+            # msgspec leaves out what *is* the default; equal calls shall be written alike.
+            force_setattr(self, "arguments", NO_ARGUMENTS)
+        if self.seal is not None or self.original_name is not None or self.unknown is not NOTHING:
             check_fields(self)
 
     def _refuse_name(self) -> NoReturn:
@@ -205,18 +206,24 @@ class ToolCall(
         Raises InvalidArguments if it is there and does not fit.
         """
         value = self._look_up()(name, _ABSENT)
-        return default if value is _ABSENT else convert(value, type, at=(name,))
+        if value is _ABSENT:
+            return default
+        if value.__class__ is type and type in _AS_THEY_ARE:
+            return value
+        return convert(value, type, at=(name,))
 
     def arguments_as(self, type: type[T]) -> T:
         """Return all arguments as one value: a Struct, dataclass, TypedDict, attrs, pydantic.
 
         Raises InvalidArguments, with a JSON pointer to the place that does not fit.
         """
-        converted: T = convert(self._look_up().__self__, type)
+        find = self.__dict__.get("_find") or self._look_up()
+        converted: T = convert(find.__self__, type)
         return converted
 
 
 _ABSENT: Final = object()
+_AS_THEY_ARE: Final = frozenset({str, int, float, bool})
 
 
 @final

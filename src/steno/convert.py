@@ -7,6 +7,7 @@ as problems with JSON pointers, and never quotes what was found.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final
@@ -16,7 +17,6 @@ import msgspec
 from steno.errors import InvalidArguments, Problem
 from steno.json_object import copy_json, freeze_json
 
-_AS_THEY_ARE: Final = frozenset({str, int, float, bool})
 _PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 
 
@@ -25,15 +25,9 @@ def convert(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
 
     Raises InvalidArguments.
     """
-    if value.__class__ is type and type in _AS_THEY_ARE:
-        return value
-    if type is Any:
-        return freeze_json(value)
-    if _may_share(type):
-        value = copy_json(value)
+    converter = _converter(type)
     try:
-        validate = getattr(type, "model_validate", None)
-        return msgspec.convert(value, type) if validate is None else validate(value)
+        return msgspec.convert(value, type) if converter is None else converter(value)
     except msgspec.ValidationError as exc:
         raise InvalidArguments((_problem(exc, at),)) from None
     except ValueError as exc:  # pydantic's ValidationError is one, and lists its errors
@@ -46,6 +40,18 @@ def convert(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
 
 
 @lru_cache(maxsize=256)
+def _converter(type: Any) -> Callable[[Any], Any] | None:
+    """Choose, once for each type, how nothing is shared; None if msgspec sees to it."""
+    if type is Any:
+        return freeze_json
+    validate = getattr(type, "model_validate", None)
+    if validate is not None:
+        return lambda value: validate(copy_json(value))
+    if _may_share(type):
+        return lambda value: msgspec.convert(copy_json(value), type)
+    return None
+
+
 def _may_share(type: Any) -> bool:
     """Tell whether a converted value could hold a part of what it was made of: where it says Any.
 
@@ -53,8 +59,6 @@ def _may_share(type: Any) -> bool:
     """
     from msgspec import inspect  # noqa: PLC0415 - only for those who convert
 
-    if hasattr(type, "model_validate"):
-        return True
     seen: set[Any] = set()
     open_types: list[Any] = [inspect.type_info(type)]
     while open_types:

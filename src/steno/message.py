@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, cast, final, get_args
 
 from msgspec import Meta
@@ -21,6 +20,7 @@ from steno.content import Block, FileReference, Image, Opaque, Resource, Text, T
 from steno.errors import InvalidMessage
 from steno.json_object import adopt_parsed
 from steno.outcome import Failure, Outcome
+from steno.role import MessageRole
 from steno.usage import StopReason, Usage
 from steno.value import (
     NOTHING,
@@ -34,44 +34,6 @@ from steno.value import (
 )
 
 B = TypeVar("B")
-
-
-class MessageRole(StrEnum):
-    """Who speaks. The value is what is written; `int(role)` numbers the roles from 0."""
-
-    SYSTEM = "system", 0
-    USER = "user", 1
-    ASSISTANT = "assistant", 2
-    TOOL = "tool", 3
-
-    _number: int
-
-    # The default is for type checkers only, so that MessageRole("user") is a call they know.
-    def __new__(cls, text: str, number: int = -1) -> MessageRole:
-        """Make a member that is its text and knows its number."""
-        role = str.__new__(cls, text)
-        role._value_ = text
-        role._number = number
-        return role
-
-    @property
-    def number(self) -> int:
-        """The place of the role, from 0."""
-        return self._number
-
-    def __int__(self) -> int:
-        return self._number
-
-    @classmethod
-    def parse(cls, text: str) -> MessageRole:
-        """Read a role in any case. Raises InvalidMessage for an unknown one."""
-        try:
-            return _ROLES[text.lower()]
-        except (KeyError, AttributeError, TypeError):
-            raise InvalidMessage("role: must be system, user, assistant or tool") from None
-
-
-_ROLES: Final = {role.value: role for role in MessageRole}
 
 
 # -- the four messages -----------------------------------------------------------------------
@@ -141,6 +103,8 @@ class ChatMessage(Value, frozen=True, tag_field="type"):
             blocks = tuple(calls) if text is None else (Text(text), *calls)
         except TypeError:
             raise InvalidMessage("assistant message: calls must be tool calls") from None
+        if stop_reason is None and usage is None:
+            return AssistantMessage(content=blocks)
         return AssistantMessage(content=blocks, stop_reason=stop_reason, usage=usage)
 
     @staticmethod
@@ -290,10 +254,10 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
 
     def __post_init__(self) -> None:
         if prechecked():
+            if self.details is not None:
+                force_setattr(self, "details", adopt_parsed(self.details))
             if self.started_at is not None:
                 check_fields(self)
-            elif self.details is not None:
-                force_setattr(self, "details", adopt_parsed(self.details))
             if self.failure is not None and self.outcome is Outcome.OK:
                 refuse(self, "an ok outcome cannot carry a failure")
             return

@@ -20,10 +20,10 @@ from steno.message import (
     AssistantMessage,
     ChatMessage,
     Message,
-    MessageRole,
     ToolResultMessage,
     as_messages,
 )
+from steno.role import MessageRole
 from steno.value import Quiet
 
 

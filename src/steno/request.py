@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Final, final
 
 from steno.errors import InvalidRequest, InvalidValue
-from steno.message import Message, MessageRole
+from steno.message import Message
+from steno.role import MessageRole
 from steno.tool import ToolDefinition
 from steno.value import Value, check_fields, refuse
 

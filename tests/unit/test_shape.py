@@ -19,7 +19,17 @@ FILES = sorted(SOURCE.rglob("*.py"))
 MOST_LINES = 400
 VOCABULARY = frozenset(
     {
-        *("errors", "json_object", "value", "call", "content", "outcome", "usage", "message"),
+        *(
+            "errors",
+            "json_object",
+            "value",
+            "call",
+            "content",
+            "outcome",
+            "role",
+            "usage",
+            "message",
+        ),
         *("event", "tool", "request", "entry"),
     }
 )

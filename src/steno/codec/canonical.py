@@ -65,7 +65,7 @@ _decode_messages: Callable[[bytes | str], tuple[AnyMessage, ...]] = _loading(
 )
 _decode_entry = _loading(msgspec.json.Decoder(Entry).decode)
 _decode_document = _loading(msgspec.json.Decoder(Document).decode)
-_decode_tool = _loading(msgspec.json.Decoder(ToolDefinition).decode)
+_decode_tool = msgspec.json.Decoder(ToolDefinition).decode
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def decode_tool(data: bytes | str) -> ToolDefinition:
     except _NOT_WHOLE:
         raw = _read_input(data)
     try:
-        return read_value(raw, ToolDefinition, "$", _warn)
+        return read_value(raw, ToolDefinition, "$", _warn, is_trusted=False)
     except NotUnderstood as exc:
         raise InvalidDocument(f"not a tool definition: {exc}") from None
 

@@ -96,11 +96,18 @@ class _Nested(NamedTuple):
 
 
 def read_value(
-    raw: bytes, cls: type[V], place: str, warn: Warn, *, may_be_odd: frozenset[str] = frozenset()
+    raw: bytes,
+    cls: type[V],
+    place: str,
+    warn: Warn,
+    *,
+    may_be_odd: frozenset[str] = frozenset(),
+    is_trusted: bool = True,
 ) -> V:
     """Read one object as `cls`, keeping members it has no name for.
 
-    So are the members that `may_be_odd` and are of a shape of their own. Raises NotUnderstood.
+    So are the members that `may_be_odd` and are of a shape of their own. What is not trusted is
+    checked as if a user made it. Raises NotUnderstood.
     """
     members = split_object(raw)
     if members is None:
@@ -123,7 +130,7 @@ def read_value(
     if unknown:
         warn(place, f"kept unknown members ({len(unknown)})")
         known["unknown"] = Verbatim(b",".join(unknown).decode())
-    token = PRECHECKED.set(True)  # every part was decoded as its type
+    token = PRECHECKED.set(is_trusted)  # every part was decoded as its type
     try:
         return cls(**known)
     except (InvalidValue, TypeError) as exc:

@@ -19,12 +19,12 @@ from steno.message import (
     AssistantBlock,
     AssistantMessage,
     Message,
-    MessageRole,
     SystemMessage,
     ToolResultMessage,
     UserMessage,
 )
 from steno.outcome import Outcome
+from steno.role import MessageRole
 from steno.testing.primitives import identifiers, texts, visible_texts
 from steno.usage import StopReason
 
