@@ -224,7 +224,7 @@ def check_fields(value: Value) -> None:
                 _settle(value, field)
         return
     for field in _fields(type(value)):
-        content = getattr(value, field.name)
+        content: Any = getattr(value, field.name)
         kind = type(content)
         if field.is_settled and content is not None:
             _settle(value, field)

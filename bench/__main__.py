@@ -1,0 +1,67 @@
+"""Run the works and report: `python -m bench`, from the root of the repository."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from bench import (
+    arguments,
+    assembly,
+    codec,
+    construct,
+    history,
+    memory,
+    plot,
+    report,
+    startup,
+    tools,
+)
+from bench.findings import Finding
+from bench.harness import Settings, Stopwatch
+
+WORKS: dict[str, Callable[[Stopwatch], list[Finding]]] = {
+    "construct": construct.run,
+    "codec": codec.run,
+    "arguments": arguments.run,
+    "assembly": assembly.run,
+    "memory": memory.run,
+    "startup": startup.run,
+    "history": history.run,
+    "tools": tools.run,
+}
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> int:
+    """Measure, print the table, write the results; 1 only if asked to be strict."""
+    options = _read_options()
+    watch = Stopwatch(Settings.quick() if options.quick else Settings())
+    gc.freeze()  # what the libraries made while they were imported is no candidate's garbage
+    findings = [found for name in options.only or WORKS for found in WORKS[name](watch)]
+    RESULTS.mkdir(exist_ok=True)
+    name = "partial" if options.only else "latest"
+    report.save(findings, RESULTS / name, asdict(watch.settings))
+    plot.draw(findings, RESULTS / f"{name}.svg")
+    print(report.in_text(findings))
+    print()
+    print(report.verdict(findings))
+    print(f"Written to bench/results: {name}.md, {name}.json, {name}.svg")
+    return int(options.strict and any(found.met is False for found in findings))
+
+
+def _read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--only", metavar="NAME", action="append", choices=WORKS, help=f"one of {', '.join(WORKS)}"
+    )
+    parser.add_argument("--quick", action="store_true", help="short rounds, for a first look")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is missed")
+    return parser.parse_args()
+
+
+sys.exit(main())

@@ -1,0 +1,64 @@
+"""Work: import, each time in a fresh interpreter, and what comes along."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+from bench.findings import Finding, beside, fact
+from bench.harness import Case, Stopwatch
+
+PEERS = ("langchain_core.messages", "openai", "pydantic_ai", "anthropic")
+# msgspec imports typing_extensions where it is installed. Peers have brought it here; where only
+# steno is installed it is missing, and that is what counts.
+ALONE = "import sys; sys.modules['typing_extensions'] = None; "
+LIST_FOREIGN = f"""
+{ALONE}
+before = set(sys.modules)
+import steno
+tops = {{name.partition(".")[0] for name in set(sys.modules) - before}}
+print(*sorted(tops - sys.stdlib_module_names - {{"steno"}}))
+"""
+
+
+def run(watch: Stopwatch) -> list[Finding]:
+    """Time the imports, and list the modules from elsewhere that steno needs."""
+    empty, ours, msgspec, *others = watch.measure(
+        "import: fresh interpreters",
+        [
+            Case("nothing", lambda: _run_python(ALONE)),
+            Case("steno", lambda: _run_python(ALONE + "import steno")),
+            Case("msgspec", lambda: _run_python(ALONE + "import msgspec")),
+            *map(_import, PEERS),
+        ],
+        clock=_children_cpu,
+    )
+    foreign = _run_python(LIST_FOREIGN).split()
+    work = "import steno, interpreter included"
+    return [
+        *beside(work, ours, msgspec, slower=1.6),
+        *beside(work, ours, empty, *others),
+        *beside("import steno, interpreter subtracted", ours.minus(empty), msgspec.minus(empty)),
+        fact(
+            "third-party modules after import steno",
+            " ".join(foreign) or "none",
+            goal="msgspec",
+            met=foreign == ["msgspec"],
+        ),
+    ]
+
+
+def _import(module: str) -> Case:
+    return Case(module.partition(".")[0], lambda: _run_python(f"import {module}"))
+
+
+def _run_python(code: str) -> str:
+    # Isolated: neither the environment nor the current folder has a say in what is imported.
+    command = [sys.executable, "-I", "-c", code]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def _children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
