@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import cycle
 from typing import Literal
 
 import msgspec
@@ -129,20 +130,23 @@ def _convert(watch: Stopwatch) -> list[Finding]:
 
 
 def _convert_from_text(watch: Stopwatch) -> list[Finding]:
+    # Each call has a text of its own, so that nobody has parsed it before.
+    texts = cycle([TEXT[:-1] + " " * count + "}" for count in range(1_000)])
     ours, theirs = watch.measure(
         "arguments: make the call and convert",
         [
-            Case("steno", lambda: _make_call().arguments_as(EditFile)),
+            Case("steno", lambda: _make_call(next(texts)).arguments_as(EditFile)),
             Case(
-                "pydantic model_validate_json", lambda: PydanticEditFile.model_validate_json(TEXT)
+                "pydantic model_validate_json",
+                lambda: PydanticEditFile.model_validate_json(next(texts)),
             ),
         ],
     )
     return beside("make the call, then arguments_as(Type)", ours, theirs)
 
 
-def _make_call() -> ToolCall:
-    return ToolCall(id="call_1", name="edit_file", arguments=TEXT)
+def _make_call(text: str = TEXT) -> ToolCall:
+    return ToolCall(id="call_1", name="edit_file", arguments=text)
 
 
 def _count_parses() -> Finding:
@@ -153,4 +157,5 @@ def _count_parses() -> Finding:
     code = COUNTING.format(text=TEXT)
     command = [sys.executable, "-I", "-c", code]
     count = int(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    return fact("times one call's JSON is read in 9 uses", str(count), goal="1", met=count == 1)
+    work = "times one call's JSON is read in 9 uses: a scan when made, a parse when used"
+    return fact(work, str(count), goal="2", met=count == 2)

@@ -1,7 +1,7 @@
 """Tool calls: what a model asks to run, and what it asked for but got wrong.
 
 The arguments are kept as the JSON text that was received, because providers cache prompts by
-their bytes. They are parsed once: when a call is made, or when one that was loaded is first used.
+their bytes. Making a call checks that they are a JSON object; they are parsed once, on first use.
 This file knows no tool and no result.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar, Final, NoReturn, TypeAlias, TypeVar, final, overload
 
 from msgspec.structs import force_setattr
@@ -25,6 +26,8 @@ from steno.json_object import (
     decode_object,
     encode_json,
     explain_not_object,
+    expose,
+    skim_object,
 )
 from steno.value import (
     NOTHING,
@@ -111,9 +114,7 @@ class Seal(Value, frozen=True, kw_only=True):
 
 
 @final
-class ToolCall(
-    Value, frozen=True, tag_field="type", tag="tool_call", kw_only=True, dict=True, gc=True
-):
+class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=True):
     """A request to run a tool. `arguments` is the JSON text as received, an object."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name", "original_name"})
@@ -127,29 +128,27 @@ class ToolCall(
 
     def __post_init__(self) -> None:
         # Written out rather than composed: this runs for every call of every history.
-        name = self.name
-        if prechecked():
-            # A stored call was parsed when it was made, and is parsed again when it is used.
-            if name not in _known_names and not is_tool_name(name):
-                self._refuse_name()
-            return
-        id, arguments = self.id, self.arguments
-        if type(id) is not str or not id or not (id.isascii() or is_text(id)):
-            refuse(self, "id must be a non-empty string")
-        if type(name) is not str or (name not in _known_names and not is_tool_name(name)):
+        name, arguments = self.name, self.arguments
+        if not prechecked():
+            self._check_types()
+            if arguments == NO_ARGUMENTS:
+                # msgspec leaves out what *is* the default; equal calls shall be written alike.
+                force_setattr(self, "arguments", NO_ARGUMENTS)
+        if name not in _known_names and not is_tool_name(name):
             self._refuse_name()
-        if type(arguments) is not str:
-            refuse(self, "arguments must be the text of a JSON object")
         try:
-            members = decode_object(arguments)
-            if len(arguments) > SHALLOW_LENGTH:
-                check_depth(members)
+            skim_object(arguments)
         except NOT_AN_OBJECT as exc:
             refuse(self, f"arguments are {explain_not_object(exc)}")
-        self.__dict__["_find"] = members.get  # pyright: ignore[reportIndexIssue] - it is a dict
-        if not members and arguments == NO_ARGUMENTS:
-            # msgspec leaves out what *is* the default; equal calls shall be written alike.
-            force_setattr(self, "arguments", NO_ARGUMENTS)
+
+    def _check_types(self) -> None:
+        id = self.id
+        if type(id) is not str or not id or not (id.isascii() or is_text(id)):
+            refuse(self, "id must be a non-empty string")
+        if type(self.name) is not str:
+            self._refuse_name()
+        if type(self.arguments) is not str:
+            refuse(self, "arguments must be the text of a JSON object")
         if self.seal is not None or self.original_name is not None or self.unknown is not NOTHING:
             check_fields(self)
 
@@ -172,27 +171,12 @@ class ToolCall(
 
     @property
     def parsed(self) -> JsonObject:
-        """The arguments, parsed once and read-only all the way down.
+        """The arguments, parsed when they are first used and read-only all the way down.
 
-        Raises InvalidArguments if they were loaded from a file and are not what was written.
+        Raises InvalidArguments if Python has no value for them: numbers beyond a double, or
+        nesting beyond reason.
         """
-        return adopt(self._look_up().__self__)
-
-    def _look_up(self) -> Any:
-        """Return the bound `get` of the parsed arguments.
-
-        It is kept in place of the dictionary: through it nobody can change what the model said.
-        """
-        find = self.__dict__.get("_find")
-        if find is None:  # a loaded call, or a shallow copy
-            try:
-                members = decode_object(self.arguments)
-                if len(self.arguments) > SHALLOW_LENGTH:
-                    check_depth(members)
-            except NOT_AN_OBJECT as exc:
-                raise InvalidArguments((Problem("", explain_not_object(exc)),)) from None
-            find = vars(self)["_find"] = members.get
-        return find
+        return _parse(self.arguments)
 
     @overload
     def get(self, name: str) -> Any: ...
@@ -205,7 +189,7 @@ class ToolCall(
 
         Raises InvalidArguments if it is there and does not fit.
         """
-        value = self._look_up()(name, _ABSENT)
+        value = expose(_parse(self.arguments)).get(name, _ABSENT)
         if value is _ABSENT:
             return default
         if value.__class__ is type and type in _AS_THEY_ARE:
@@ -217,9 +201,20 @@ class ToolCall(
 
         Raises InvalidArguments, with a JSON pointer to the place that does not fit.
         """
-        find = self.__dict__.get("_find") or self._look_up()
-        converted: T = convert(find.__self__, type)
+        converted: T = convert(expose(_parse(self.arguments)), type)
         return converted
+
+
+@lru_cache(maxsize=256)
+def _parse(arguments: str) -> JsonObject:
+    """Parse once for all uses of a call; those of a long history are rarely looked at again."""
+    try:
+        members = decode_object(arguments)
+        if len(arguments) > SHALLOW_LENGTH:
+            check_depth(members)
+    except NOT_AN_OBJECT as exc:
+        raise InvalidArguments((Problem("", explain_not_object(exc)),)) from None
+    return adopt(members)
 
 
 _ABSENT: Final = object()

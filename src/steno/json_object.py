@@ -133,6 +133,14 @@ def freeze_mapping(members: Mapping[str, Any]) -> JsonObject:
 decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 """Read the text of a JSON object; anything else raises one of NOT_AN_OBJECT."""
 
+
+class _Anything(msgspec.Struct):
+    """An object whose members are looked at and left where they are."""
+
+
+skim_object = msgspec.json.Decoder(_Anything).decode
+"""Check that text is a JSON object, without making values of it; raises one of NOT_AN_OBJECT."""
+
 SHALLOW_LENGTH: Final = 2 * MAX_DEPTH
 """Text up to this length cannot be nested too deeply: every level takes two characters."""
 

@@ -12,7 +12,6 @@ from functools import lru_cache
 from types import UnionType
 from typing import (
     Any,
-    Final,
     NamedTuple,
     TypeVar,
     Union,
@@ -35,9 +34,6 @@ V = TypeVar("V", bound=Value)
 Warn = Callable[[str, str], None]
 """Called with a place (`$.content[1]`) and what was kept there."""
 
-WHOLE_RECORD: Final = "record"
-"""The kind of an opaque payload that stands for its whole entry."""
-
 
 class NotUnderstood(Exception):
     """A part cannot be read, and the place it stands in has no room for `Opaque`."""
@@ -50,8 +46,8 @@ def write_lossless(value: object) -> bytes:
     """Encode a value that holds something verbatim."""
     if isinstance(value, Opaque) and value.origin == OWN_FORMAT:
         return value.raw.encode()
-    if isinstance(value, Entry) and _is_whole_record(value.payload):
-        return write_lossless(value.payload)
+    if isinstance(value, Entry) and _is_whole_record(value):
+        return value.unknown.text.encode()
     if isinstance(value, Value):
         return b"{" + b",".join(_members(value)) + b"}"
     if isinstance(value, tuple):
@@ -61,11 +57,9 @@ def write_lossless(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-def _is_whole_record(payload: object) -> bool:
-    return isinstance(payload, Opaque) and (payload.kind, payload.origin) == (
-        WHOLE_RECORD,
-        OWN_FORMAT,
-    )
+def _is_whole_record(entry: Entry) -> bool:
+    """Tell whether nothing of the record was understood: then all of it is unknown."""
+    return isinstance(entry.payload, Opaque) and entry.payload.raw == entry.unknown.text
 
 
 def _members(value: Value) -> list[bytes]:
@@ -153,9 +147,14 @@ def read_entry(raw: bytes, place: str, warn: Warn) -> Entry:
         return read_value(raw, Entry, place, warn)
     except NotUnderstood as exc:
         warn(place, f"kept a record that is not understood: {exc}")
-        payload = Opaque(kind=WHOLE_RECORD, raw=raw.decode(), origin=OWN_FORMAT)
+        text = raw.decode()
         found_id, parent = (_read_string(members.get(name)) for name in ("id", "parent"))
-        return Entry(id=found_id or _made_id(raw), parent=parent or None, payload=payload)
+        return Entry(
+            id=found_id or _made_id(raw),
+            parent=parent or None,
+            payload=Opaque(kind="", raw=text, origin=OWN_FORMAT),
+            unknown=Verbatim(text),
+        )
 
 
 def _made_id(raw: bytes) -> str:

@@ -198,7 +198,7 @@ class TurnScript:
             self._habits.names == "first"
             and isinstance(earlier, ToolCall)
             and any(self._calls[-1].pieces)
-            and pieces[0].strip()
+            and pieces[0].lstrip().startswith("{")
         )
         return name if is_told_apart else ("read" if name == "write" else "write")
 
