@@ -238,9 +238,7 @@ def check_fields(value: Value) -> None:
             check_elements(value, field.name, content, field.elements)
 
 
-def check_elements(
-    value: Value, name: str, content: tuple[object, ...], allowed: frozenset[type]
-) -> None:
+def check_elements(value: Value, name: str, content: Any, allowed: frozenset[type]) -> None:
     """Refuse a tuple that holds something else than `allowed`."""
     for position, element in enumerate(content):
         if type(element) not in allowed:
@@ -321,7 +319,7 @@ def _settle(value: Value, field: _Field) -> None:
     force_setattr(value, field.name, frozen)
 
 
-def _as_float(value: Value, name: str, number: int) -> float:
+def _as_float(value: Value, name: str, number: Any) -> float:
     try:
         return float(number)
     except OverflowError:
