@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+import operator
 import sys
+from functools import cache, reduce
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from steno.codec import Document
 from steno.entry import FORMAT_VERSION, Entry
 from steno.message import Message
-from steno.value import Verbatim
+from steno.tool import ToolDefinition
 
 TARGET = Path(__file__).parent.parent / "docs" / "schema" / f"steno-{FORMAT_VERSION}.schema.json"
 
 
 def build_schema() -> dict[str, Any]:
-    """Describe documents, entries and messages, with every part they are made of."""
-    types = (Document, Entry, Message)
-    template = "#/$defs/{name}"
-    roots, parts = msgspec.json.schema_components(
-        types, schema_hook=_describe_custom, ref_template=template
-    )
-    for part in parts.values():
-        _open(part)
+    """Describe documents, entries, messages and tools, with every part they are made of."""
+    types = tuple(map(_as_stored, (Document, Entry, Message, ToolDefinition)))
+    roots, parts = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     parts["Message"] = {"description": "One message, as a file of its own.", **roots[2]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -38,16 +36,36 @@ def build_schema() -> dict[str, Any]:
     }
 
 
-def _describe_custom(custom: type) -> dict[str, Any]:
-    if custom is Verbatim:
-        return {"description": "removed again by _open"}
-    raise TypeError(f"no schema for {custom.__name__}")
+def _as_stored(hint: Any) -> Any:
+    """Return a type like `hint` whose values are as they are stored: without `unknown`, open."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return _struct_as_stored(hint)
+    if origin in (Union, UnionType):
+        return reduce(operator.or_, map(_as_stored, arguments))
+    if origin is tuple:
+        return tuple[_as_stored(arguments[0]), ...]  # type: ignore[misc] # made at run time
+    if origin is Annotated:
+        return Annotated[(_as_stored(arguments[0]), *arguments[1:])]
+    return hint
 
 
-def _open(part: dict[str, Any]) -> None:
-    """Say what is stored, not how it is held: unknown members are welcome anywhere."""
-    part.get("properties", {}).pop("unknown", None)
-    part.pop("additionalProperties", None)
+@cache
+def _struct_as_stored(struct: type[msgspec.Struct]) -> type:
+    hints = get_type_hints(struct, include_extras=True)
+    fields: list[Any] = [
+        (field.name, _as_stored(hints[field.name]))
+        if field.required
+        else (field.name, _as_stored(hints[field.name]), field.default)
+        for field in msgspec.structs.fields(struct)
+        if field.name != "unknown"
+    ]
+    config = struct.__struct_config__
+    made = msgspec.defstruct(
+        struct.__name__, fields, kw_only=True, tag_field=config.tag_field, tag=config.tag
+    )
+    made.__doc__ = struct.__doc__
+    return made
 
 
 def main() -> int:
