@@ -24,7 +24,6 @@ from steno.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
-from steno.json_object import NOT_AN_OBJECT, decode_object
 from steno.message import AssistantBlock, AssistantMessage
 from steno.usage import StopReason
 from steno.value import join_surrogates, replace_lone_surrogates
@@ -60,15 +59,19 @@ class _Call:
 
     __slots__ = (
         "built",
+        "depth",
         "has_ended",
+        "has_opened",
         "id",
+        "in_string",
         "index",
+        "is_escaped",
         "made_id",
         "name",
         "number",
         "parts",
+        "scanned",
         "seal",
-        "torn",
     )
 
     def __init__(self, number: int, index: int | None, id: str | None, name: str | None) -> None:
@@ -79,7 +82,8 @@ class _Call:
         self.parts: list[str] = []
         self.seal: Seal | None = None
         self.has_ended = False
-        self.torn = False
+        self.scanned = self.depth = 0
+        self.in_string = self.is_escaped = self.has_opened = False
         self.made_id: str | None = None
         self.built: AnyToolCall | None = None
 
@@ -94,17 +98,32 @@ class _Call:
         return self.built
 
     def is_complete(self) -> bool:
-        """Tell whether the arguments are a whole object; asked at most once in vain."""
-        if self.torn:
-            return False
-        try:
-            decode_object("".join(self.parts))
-        except NOT_AN_OBJECT:
-            self.torn = True
-        return not self.torn
+        """Tell whether every bracket of the arguments is closed; reads each fragment once."""
+        for part in self.parts[self.scanned :]:
+            for mark in part:
+                if self.is_escaped:
+                    self.is_escaped = False
+                elif mark == "\\":
+                    self.is_escaped = self.in_string
+                elif mark == '"':
+                    self.in_string = not self.in_string
+                elif not self.in_string:
+                    self.depth += (mark in "[{") - (mark in "]}")
+                    self.has_opened = self.has_opened or self.depth > 0
+        self.scanned = len(self.parts)
+        return self.has_opened and self.depth == 0 and not self.in_string
 
 
 _Draft: TypeAlias = _Words | _Call | Image | Opaque
+
+
+def _is_another(call: _Call, index: int | None, name: str | None) -> bool:
+    """Tell whether a server uses one id for two calls: both index and name speak against it."""
+    return (
+        None not in (index, call.index, name, call.name)
+        and index != call.index
+        and name != call.name
+    )
 
 
 # -- assembly --------------------------------------------------------------------------------
@@ -197,6 +216,7 @@ class Assembler:
         if words is None or words.kind is not kind or words.index != index:
             words = self._find_words(kind, index, redacted)
         words.parts.append(text)
+        words.redacted = words.redacted or redacted
 
     def _find_words(self, kind: type[Text | Thinking], index: int, redacted: bool) -> _Words:
         words = self._words.get((kind, index))
@@ -218,9 +238,10 @@ class Assembler:
     def _begin_call(self, event: ToolCallBegin) -> tuple[Event, ...]:
         id, name = event.id or None, event.name or None
         call = None if id is None else self._call_by_id.get(id)
-        if call is not None:
-            return ()
-        return (self._open(event.index, id, name),)
+        if call is None:
+            return (self._open(event.index, id, name),)
+        late_id, late_name = self._adopt(call, id, name)
+        return (ToolCallDelta(call.number, late_id, late_name),) if late_name else ()
 
     def _grow_call(self, event: ToolCallDelta) -> tuple[Event, ...]:
         id, name, fragment = event.id or None, event.name or None, event.arguments_delta or ""
@@ -235,6 +256,8 @@ class Assembler:
             call.index = event.index
             self._call_by_index[event.index] = self._latest_at[event.index] = call
         id, name = self._adopt(call, id, name)
+        if call.has_ended and not fragment.strip() and not (id or name):
+            return ()  # blanks behind the end change nothing
         call.built, call.has_ended = None, False
         call.parts.append(fragment)
         if event.index == call.number and event.id == id and event.name == name:
@@ -245,8 +268,11 @@ class Assembler:
         self, index: int | None, id: str | None, name: str | None, fragment: str
     ) -> _Call | None:
         """Find the call that a fragment belongs to; None if it starts a new one."""
-        if id is not None and id in self._call_by_id:
-            return self._call_by_id[id]
+        known = None if id is None else self._call_by_id.get(id)
+        if known is not None and not _is_another(known, index, name):
+            return known
+        if known is not None:
+            return None
         call = None if index is None else self._call_by_index.get(index)
         if call is None and self._calls:
             call = self._calls[-1]

@@ -176,7 +176,7 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
         Raises InvalidArguments if Python has no value for them: numbers beyond a double, or
         nesting beyond reason.
         """
-        return _parse(self.arguments)
+        return _parsed(self.arguments)
 
     @overload
     def get(self, name: str) -> Any: ...
@@ -184,12 +184,14 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
     def get(self, name: str, type: type[T]) -> T | None: ...
     @overload
     def get(self, name: str, type: type[T], default: D) -> T | D: ...
+    @overload
+    def get(self, name: str, type: Any = ..., default: Any = ...) -> Any: ...
     def get(self, name: str, type: Any = Any, default: Any = None) -> Any:
         """Return one argument as `type`, or `default` where the model did not give it.
 
         Raises InvalidArguments if it is there and does not fit.
         """
-        value = expose(_parse(self.arguments)).get(name, _ABSENT)
+        value = expose(_parsed(self.arguments)).get(name, _ABSENT)
         if value is _ABSENT:
             return default
         if value.__class__ is type and type in _AS_THEY_ARE:
@@ -201,13 +203,16 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
 
         Raises InvalidArguments, with a JSON pointer to the place that does not fit.
         """
-        converted: T = convert(expose(_parse(self.arguments)), type)
+        converted: T = convert(expose(_parsed(self.arguments)), type)
         return converted
 
 
-@lru_cache(maxsize=256)
-def _parse(arguments: str) -> JsonObject:
+def _parsed(arguments: str) -> JsonObject:
     """Parse once for all uses of a call; those of a long history are rarely looked at again."""
+    return _parse_small(arguments) if len(arguments) < _LARGE else _parse_large(arguments)
+
+
+def _parse(arguments: str) -> JsonObject:
     try:
         members = decode_object(arguments)
         if len(arguments) > SHALLOW_LENGTH:
@@ -217,6 +222,10 @@ def _parse(arguments: str) -> JsonObject:
     return adopt(members)
 
 
+# What is kept is bounded: some megabytes of small arguments, and the few large ones in use.
+_LARGE: Final = 16_384
+_parse_small = lru_cache(maxsize=256)(_parse)
+_parse_large = lru_cache(maxsize=4)(_parse)
 _ABSENT: Final = object()
 _AS_THEY_ARE: Final = frozenset({str, int, float, bool})
 

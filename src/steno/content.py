@@ -223,6 +223,8 @@ class Opaque(_Block, frozen=True, tag="opaque", kw_only=True):
     origin: str
 
     def __post_init__(self) -> None:
+        if is_text(self.raw) and self.unknown == Verbatim(self.raw):
+            force_setattr(self, "unknown", NOTHING)  # the origin may have been replaced
         check_fields(self)
         if self.origin == OWN_FORMAT:
             if prechecked():
@@ -230,6 +232,10 @@ class Opaque(_Block, frozen=True, tag="opaque", kw_only=True):
             if not is_json_text(self.raw):
                 refuse(self, "raw must be JSON, since it is written back as it is")
             force_setattr(self, "unknown", Verbatim(self.raw))
+
+    def holds_members(self) -> bool:
+        """Tell the same; all of what is ours is unknown."""
+        return self.origin == OWN_FORMAT or super().holds_members()
 
 
 Block: TypeAlias = (

@@ -236,6 +236,11 @@ class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True)
         if not self.id or self.parent == "":
             refuse(self, "id and parent must not be empty")
 
+    def holds_members(self) -> bool:
+        """Tell the same, or that nothing of the record was understood."""
+        is_whole = isinstance(self.payload, Opaque) and self.payload.raw == self.unknown.text
+        return is_whole or super().holds_members()
+
     @property
     def message(self) -> Message | None:
         """The payload if it may be sent to a model; None for everything else."""

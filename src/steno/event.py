@@ -22,7 +22,7 @@ class _Event(Quiet, frozen=True, tag_field="type", omit_defaults=True):
 
 @final
 class TextDelta(_Event, frozen=True, tag="text_delta"):
-    """More text of the block at `index`."""
+    """More text of the block at `index`: one index is one block, wherever its text arrives."""
 
     index: int
     text: str

@@ -7,6 +7,7 @@ nothing of what it is used for.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn, TypeAlias, final
 
@@ -185,8 +186,48 @@ def is_json_text(text: str) -> bool:
     except msgspec.MsgspecError:
         return False
     except RecursionError:
-        return True  # deeper than msgspec follows, and cut out of a text that was checked
+        return is_deep_json(text)
     return True
+
+
+_TOKEN: Final = re.compile(
+    r'[ \t\r\n]*+(?:(?P<scalar>"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"'
+    r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)"
+    r"|(?P<mark>[\[\]{},:]))"
+)
+
+
+def is_deep_json(text: str) -> bool:
+    """Tell whether text that is nested deeper than msgspec follows is JSON: with a stack of ours."""
+    text = text.rstrip(" \t\r\n")
+    closers: list[str] = []
+    state, position = "value", 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None or (state == "after" and not closers):
+            return False
+        position = match.end()
+        mark, scalar = match["mark"], match["scalar"]
+        if mark is not None and closers and mark == closers[-1] and state in _MAY_CLOSE:
+            closers.pop()
+            state = "after"
+        elif scalar is not None and state in ("value", "first value"):
+            state = "after"
+        elif scalar is not None and scalar.startswith('"') and state in ("name", "first name"):
+            state = "colon"
+        elif mark in ("[", "{") and state in ("value", "first value"):
+            closers.append("]" if mark == "[" else "}")
+            state = "first value" if mark == "[" else "first name"
+        elif mark == ":" and state == "colon":
+            state = "value"
+        elif mark == "," and state == "after":
+            state = "value" if closers[-1] == "]" else "name"
+        else:
+            return False
+    return state == "after" and not closers
+
+
+_MAY_CLOSE: Final = frozenset({"after", "first value", "first name"})
 
 
 _skip = msgspec.json.Decoder(msgspec.Raw).decode

@@ -69,7 +69,7 @@ REMEDIES: Final = {
 class OrderIssue(Quiet, frozen=True, kw_only=True):
     """One message that stands in the wrong place, and what would set it right."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"call_id", "remedy"})
+    shown: ClassVar[frozenset[str]] = frozenset({"call_id"})
 
     code: OrderCode
     position: int
@@ -107,7 +107,7 @@ class Order(Struct, frozen=True, kw_only=True):
         if self.outstanding:
             raise OutOfOrder(
                 OrderCode.CALL_UNANSWERED,
-                f"{len(self.outstanding)} calls of the last turn await their result first",
+                f"calls of the last turn await their result first ({len(self.outstanding)})",
             )
         self._check_role(message.role)
         calls = tuple([call.id for call in message.tool_calls])

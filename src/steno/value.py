@@ -32,7 +32,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from steno.errors import InvalidMessage, InvalidValue
-from steno.json_object import adopt_parsed, freeze_mapping
+from steno.json_object import adopt_parsed, freeze_mapping, is_json_text
 
 _MOST_PARTS_SHOWN: Final = 8
 
@@ -122,8 +122,9 @@ class Verbatim:
     def __repr__(self) -> str:
         return f"<{len(self.text)} characters kept verbatim>"
 
-    def __reduce__(self) -> tuple[type[Verbatim], tuple[str]]:
-        return Verbatim, (self.text,)
+    def __reduce__(self) -> str | tuple[type[Verbatim], tuple[str]]:
+        # A name stands for the one object of that name, which values compare by identity.
+        return (Verbatim, (self.text,)) if self.text else "NOTHING"
 
 
 NOTHING: Final = Verbatim("")
@@ -176,6 +177,10 @@ class Value(Quiet, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     def __post_init__(self) -> None:
         check_fields(self)
 
+    def holds_members(self) -> bool:
+        """Tell whether what is unknown could stand among the members of this value."""
+        return is_json_text("{" + self.unknown.text + "}")
+
 
 class _Outline(str):
     """Text that is its own `repr`."""
@@ -223,6 +228,9 @@ def check_fields(value: Value) -> None:
             if getattr(value, field.name) is not None:
                 _settle(value, field)
         return
+    unknown: object = value.unknown
+    if isinstance(unknown, Verbatim) and unknown and not value.holds_members():
+        refuse(value, "unknown must be the text of members of a JSON object")
     for field in _fields(type(value)):
         content: Any = getattr(value, field.name)
         kind = type(content)

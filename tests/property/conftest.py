@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")
 def quiet_codec() -> Iterator[None]:
     """Keep the codec's warnings out of the reports; that they are given is tested elsewhere."""
     logger = logging.getLogger("steno.codec")

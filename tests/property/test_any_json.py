@@ -111,11 +111,11 @@ def almost_ours() -> SearchStrategy[str]:
     words = st.sampled_from(WORDS).map(quote) | st.sampled_from(("1", "2", "0", "-1", "2.5"))
     names = st.sampled_from(sorted(KNOWN_NAMES | {"unknown", "messages", "role"})).map(quote)
     scalars = words | words | values() | values().map(quote)
-    return st.recursive(
-        scalars,
-        lambda inner: objects(inner, names) | st.lists(inner, max_size=3).map(_array),
-        max_leaves=12,
-    )
+
+    def extend(inner: SearchStrategy[str]) -> SearchStrategy[str]:
+        return objects(inner, names) | st.lists(inner, max_size=3).map(_array)
+
+    return st.recursive(scalars, extend, max_leaves=12)
 
 
 def _array(parts: list[str]) -> str:

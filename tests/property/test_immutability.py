@@ -174,7 +174,7 @@ def with_mark_in(value: Any, name: str) -> Any:
         candidates = [
             content + MARK,
             f'{{"{MARK}":"{MARK}"}}',
-            f'{{"type":"{MARK}"}}',
+            content[:-1] + f',"{MARK}":1}}',
             content,
         ]
     elif type(content) is bytes:

@@ -184,6 +184,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "result_details_list": lambda: _result(details=[SECRET]),
     "result_time": lambda: _result(started_at=NAIVE),
     "result_duration": lambda: _result(duration_s=-0.1),
+    "unknown_no_members": lambda: Text("a", unknown=Verbatim("garbage")),
     "result_duration_huge": lambda: _result(duration_s=10**400),
     "opaque_of_ours_wrapped": lambda: _loaded(
         Opaque, b'{"type":"opaque","kind":"x","raw":"{}","origin":"steno"}'

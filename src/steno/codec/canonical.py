@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -19,7 +19,7 @@ from steno.codec.migrate import migrate
 from steno.codec.scan import check_syntax, clean_input, split_array
 from steno.content import Opaque
 from steno.entry import Entry
-from steno.errors import InvalidDocument
+from steno.errors import InvalidDocument, InvalidValue
 from steno.json_object import JsonObject, expose
 from steno.message import ChatMessage, Message
 from steno.tool import ToolDefinition
@@ -31,6 +31,9 @@ AnyMessage: TypeAlias = Message | Opaque
 """What a stored message loads as: a message, or what a newer steno put in its place."""
 
 _NOT_WHOLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+_MESSAGE_TYPES: frozenset[type] = frozenset(get_args(AnyMessage))
 
 
 class _Verbatim(Exception):
@@ -73,6 +76,7 @@ _decode_tool = msgspec.json.Decoder(ToolDefinition).decode
 
 def encode_message(message: ChatMessage | Opaque) -> bytes:
     """Encode one message as canonical JSON."""
+    _check_kind(message, (ChatMessage, Opaque))
     return _encode_value(message)
 
 
@@ -90,6 +94,8 @@ def decode_message(data: bytes | str) -> AnyMessage:
 def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
     """Encode messages as one canonical JSON array."""
     found = tuple(messages)
+    if not _MESSAGE_TYPES.issuperset(map(type, found)):
+        raise InvalidValue("cannot encode what is not a message")
     try:
         return _encode(found)
     except _Verbatim:
@@ -126,6 +132,7 @@ def _read_message(raw: bytes, place: str) -> AnyMessage:
 
 def encode_tool(tool: ToolDefinition) -> bytes:
     """Encode a tool definition."""
+    _check_kind(tool, ToolDefinition)
     return _encode_value(tool)
 
 
@@ -145,7 +152,8 @@ def decode_tool(data: bytes | str) -> ToolDefinition:
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """Encode one record of the log, on one line."""
+    """Encode one record of the log: one line, unless kept text came with line breaks."""
+    _check_kind(entry, Entry)
     return _encode_value(entry)
 
 
@@ -159,6 +167,7 @@ def decode_entry(data: bytes | str) -> Entry:
 
 def encode_document(document: Document) -> bytes:
     """Encode a whole conversation in the current version."""
+    _check_kind(document, Document)
     return _encode_value(document)
 
 
@@ -186,6 +195,14 @@ _HEADER = frozenset({"id", "created_at", "updated_at"})
 
 
 # -- both ------------------------------------------------------------------------------------
+
+
+def _check_kind(value: object, kind: type | tuple[type, ...]) -> None:
+    """Refuse what is not ours to write, before it overwrites something that is."""
+    if not isinstance(value, kind):
+        raise InvalidValue(
+            f"cannot encode {type(value).__name__} here; a history is Document.of(it)"
+        )
 
 
 def _encode_value(value: object) -> bytes:

@@ -47,7 +47,7 @@ def write_lossless(value: object) -> bytes:
     if isinstance(value, Opaque) and value.origin == OWN_FORMAT:
         return value.raw.encode()
     if isinstance(value, Entry) and _is_whole_record(value):
-        return value.unknown.text.encode()
+        return _unchanged(value)
     if isinstance(value, Value):
         return b"{" + b",".join(_members(value)) + b"}"
     if isinstance(value, tuple):
@@ -60,6 +60,13 @@ def write_lossless(value: object) -> bytes:
 def _is_whole_record(entry: Entry) -> bool:
     """Tell whether nothing of the record was understood: then all of it is unknown."""
     return isinstance(entry.payload, Opaque) and entry.payload.raw == entry.unknown.text
+
+
+def _unchanged(entry: Entry) -> bytes:
+    raw = entry.unknown.text.encode()
+    if read_entry(raw, "$", lambda _place, _found: None) != entry:
+        raise InvalidValue("entry: a record that is not understood can be kept, not changed")
+    return raw
 
 
 def _members(value: Value) -> list[bytes]:

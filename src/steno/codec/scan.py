@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from steno.errors import InvalidDocument
+from steno.json_object import is_deep_json
 from steno.value import replace_lone_surrogates
 
 
@@ -76,7 +77,8 @@ def check_syntax(raw: bytes) -> None:
     except msgspec.DecodeError as exc:
         raise InvalidDocument(f"not valid JSON: {exc}") from None
     except RecursionError:
-        return  # deeper than msgspec follows; the scanner does not mind
+        if not is_deep_json(raw.decode()):
+            raise InvalidDocument("not valid JSON: somewhere in deep nesting") from None
 
 
 def split_array(raw: bytes) -> list[bytes] | None:
