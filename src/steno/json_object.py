@@ -146,11 +146,11 @@ SHALLOW_LENGTH: Final = 2 * MAX_DEPTH
 """Text up to this length cannot be nested too deeply: every level takes two characters."""
 
 
-def check_depth(members: dict[str, Any]) -> None:
+def check_depth(members: Mapping[str, Any]) -> None:
     """Raise RecursionError, which is one of NOT_AN_OBJECT, for what is nested too deeply."""
     level: list[Any] = [members]
     for _ in range(MAX_DEPTH):
-        parts = [part.values() if type(part) is dict else part for part in level]
+        parts = [part if type(part) is list else part.values() for part in level]
         level = [value for part in parts for value in part if type(value) in (dict, list)]
         if not level:
             return

@@ -16,6 +16,7 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from steno.errors import InvalidTool
+from steno.json_object import check_depth
 from steno.schema.shapes import is_array, is_mapping, resolve
 
 _NAMED = ("properties", "patternProperties", "$defs", "definitions")
@@ -33,6 +34,7 @@ def close_objects(schema: Mapping[str, Any]) -> dict[str, Any]:
     Raises InvalidTool for a schema that is nested or entangled beyond reason.
     """
     try:
+        check_depth(schema)
         closed: dict[str, Any] = _Closer(schema).close(schema, _NONE)
     except RecursionError:
         raise InvalidTool("schema: is nested too deeply to be closed") from None
