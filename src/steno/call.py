@@ -131,9 +131,9 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
         name, arguments = self.name, self.arguments
         if not prechecked():
             self._check_types()
-            if arguments == NO_ARGUMENTS:
-                # msgspec leaves out what *is* the default; equal calls shall be written alike.
-                force_setattr(self, "arguments", NO_ARGUMENTS)
+        if arguments == NO_ARGUMENTS:
+            # msgspec leaves out what *is* the default; equal calls shall be written alike.
+            force_setattr(self, "arguments", NO_ARGUMENTS)
         if name not in _known_names and not is_tool_name(name):
             self._refuse_name()
         try:

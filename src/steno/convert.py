@@ -35,7 +35,7 @@ def convert(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
         if errors is None:
             raise
         found = errors(include_input=False, include_url=False, include_context=False)
-        problems = [Problem(_pointer((*at, *each["loc"])), each["msg"]) for each in found]
+        problems = [Problem(_pointer((*at, *each["loc"])), _pydantic_rule(each)) for each in found]
         raise InvalidArguments(tuple(problems)) from None
 
 
@@ -48,8 +48,19 @@ def _converter(type: Any) -> Callable[[Any], Any] | None:
     if validate is not None:
         return lambda value: validate(copy_json(value))
     if _may_share(type):
-        return lambda value: msgspec.convert(copy_json(value), type)
+        return lambda value: msgspec.convert(copy_json(value), type, dec_hook=_read_model)
     return None
+
+
+def _read_model(type: Any, value: Any) -> Any:
+    """Read what msgspec has no notion of: a pydantic model somewhere inside."""
+    validate = getattr(type, "model_validate", None)
+    if validate is None:
+        raise TypeError(f"arguments cannot be read as {type!r}")
+    try:
+        return validate(value)
+    except ValueError:
+        raise ValueError(f"Expected `{type.__name__}`") from None
 
 
 def _may_share(type: Any) -> bool:
@@ -82,9 +93,23 @@ def _problem(exc: msgspec.ValidationError, at: tuple[str, ...]) -> Problem:
     steps = _PATH_STEP.findall(path.removesuffix("`"))
     # msgspec says `[...]` where it means "the value of some key": the pointer stops there.
     found = tuple(takewhile(bool, [name or index for name, index in steps]))
-    # "Invalid enum value 'x'" quotes what was found; the model knows what it sent.
-    rule = "not one of the allowed values" if "'" in message else message
-    return Problem(_pointer((*at, *found)), rule)
+    return Problem(_pointer((*at, *found)), _rule(message))
+
+
+def _rule(message: str) -> str:
+    """Pass on what msgspec says of types and rules, and nothing that may quote what was found."""
+    if message.startswith(("Invalid enum value", "Invalid value")):
+        return "not one of the allowed values"
+    return message if message.startswith(_DISCREET) else "refused by the type it was read as"
+
+
+_DISCREET: Final = ("Expected ", "Object missing ", "Invalid ")
+
+
+def _pydantic_rule(error: Any) -> str:
+    """Pass on pydantic's own words, and not those of a validator that may quote."""
+    is_own = error["type"] not in ("value_error", "assertion_error")
+    return str(error["msg"]) if is_own else "refused by a validator"
 
 
 def _pointer(steps: tuple[object, ...]) -> str:

@@ -88,7 +88,10 @@ def decode_message(data: bytes | str) -> AnyMessage:
     try:
         return _decode_message(data)
     except _NOT_WHOLE:
-        return _read_message(_read_input(data), "$")
+        raw = _read_input(data)
+    if not raw.lstrip().startswith(b"{"):
+        raise InvalidDocument("a message is an object with a type")
+    return _read_message(raw, "$")
 
 
 def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
@@ -121,8 +124,6 @@ def _decode_part(raw: bytes, place: str) -> AnyMessage:
 
 
 def _read_message(raw: bytes, place: str) -> AnyMessage:
-    if not raw.lstrip().startswith(b"{"):
-        raise InvalidDocument(f"{place}: a message is an object with a type")
     message: AnyMessage = read_union(raw, AnyMessage, place, _warn)
     return message
 

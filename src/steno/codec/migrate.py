@@ -8,6 +8,7 @@ text of the members, so what it has no name for arrives unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -69,7 +70,9 @@ def _from_flat_list(raw: bytes) -> bytes:
     if parts is None:
         raise InvalidDocument("not a conversation: messages is not an array")
     header.pop("version", None)
-    messages = [_session_message(part, f"messages[{n}]") for n, part in enumerate(parts)]
+    if parts and not any(_is_chat_message(part) for part in parts):
+        raise InvalidDocument("not a conversation: no message in the list has a role")
+    messages = [_session_message(part) for part in parts]
     return _write({"version": b"1", **header, "messages": _array(messages)})
 
 
@@ -82,12 +85,16 @@ _TYPE_OF_ROLE: Final = {
 }
 
 
-def _session_message(raw: bytes, place: str) -> bytes:
+def _is_chat_message(raw: bytes) -> bool:
+    return "role" in (_object(raw) or {})
+
+
+def _session_message(raw: bytes) -> bytes:
     flat = _object(raw)
-    if flat is None or "role" not in flat:
-        raise InvalidDocument(f"{place}: a chat message is an object with a role")
-    if not flat["role"].startswith(b'"'):
-        return raw  # not a role: kept as it is, and not understood later
+    if flat is None or not flat.get("role", b"").startswith(b'"'):
+        return raw  # kept as it is, and not understood later
+    if flat.get("type") == b'"message"':
+        del flat["type"]  # says no more than that it is one
     role = _string(flat.pop("role")).lower()
     content = _session_content(flat.pop("content", b"null"))
     calls = split_array(flat.get("tool_calls", b"[]"))
@@ -150,16 +157,18 @@ def _entry(raw: bytes, number: int) -> bytes:
         entry["parent"] = b'"m%d"' % (number - 1)
     if message is None:
         return _write({**entry, "payload": raw})
-    moment = message.pop("timestamp", b"null")
-    if moment not in (b"null", _ZERO_TIME):
-        entry["time"] = moment
+    moment = message.get("timestamp", b"null")
+    if moment in (b"null", _ZERO_TIME) or _is_time(moment):
+        message.pop("timestamp", None)
+        if moment not in (b"null", _ZERO_TIME):
+            entry["time"] = moment
     return _write({**entry, "payload": _message(message)})
 
 
 def _message(message: Object) -> bytes:
     blocks = split_array(message.get("content", b"null"))
     if blocks is not None:
-        message["content"] = _array([_block(block) for block in blocks])
+        message["content"] = _array([_block(block, n) for n, block in enumerate(blocks)])
     if message.get("is_error") in (b"true", b"false") and message.pop("is_error") == b"true":
         message["outcome"] = b'"error"'
     if message.get("raw_stop_reason") == b'""':
@@ -173,28 +182,29 @@ def _message(message: Object) -> bytes:
     return _write(message)
 
 
-def _block(raw: bytes) -> bytes:
+def _block(raw: bytes, number: int) -> bytes:
     block = _object(raw)
     if block is None:
         return raw
     rename = _BLOCKS.get(block.get("type", b""))
     odd = any(not block.get(name, b'"').startswith(b'"') for name in ("id", "name"))
-    return raw if rename is None or odd else rename(block)
+    return raw if rename is None or odd else rename(block, number)
 
 
-def _call_block(block: Object) -> bytes:
-    arguments = block.pop("arguments", b"{}")
+def _call_block(block: Object, number: int) -> bytes:
+    arguments = block.pop("arguments", b"null")
+    arguments = b"{}" if arguments == b"null" else arguments
     text = _string(arguments) if arguments.startswith(b'"') else arguments.decode()
     id, name = _string(block.pop("id", b'""')), _string(block.pop("name", b'""'))
-    call = build_call(id or "call", name, text)
+    call = build_call(id or f"call_{number}", name, text)
     return _write({**(_object(msgspec.json.encode(call)) or {}), **_rest(block)})
 
 
-def _thinking_block(block: Object) -> bytes:
+def _thinking_block(block: Object, _number: int) -> bytes:
     return _write({"type": b'"thinking"', "text": block.pop("thinking", b'""'), **_rest(block)})
 
 
-def _image_block(block: Object) -> bytes:
+def _image_block(block: Object, _number: int) -> bytes:
     source = _write({"type": b'"data"', "data": block.pop("data", b'""')})
     return _write({"type": b'"image"', "source": source, **_rest(block)})
 
@@ -203,7 +213,7 @@ def _rest(block: Object) -> Object:
     return {name: content for name, content in block.items() if name != "type"}
 
 
-_BLOCKS: Final[dict[bytes, Callable[[Object], bytes]]] = {
+_BLOCKS: Final[dict[bytes, Callable[[Object, int], bytes]]] = {
     b'"tool_call"': _call_block,
     b'"thinking"': _thinking_block,
     b'"image"': _image_block,
@@ -227,6 +237,13 @@ def _write(members: Object) -> bytes:
 
 def _array(parts: list[bytes]) -> bytes:
     return b"[" + b",".join(parts) + b"]"
+
+
+def _is_time(raw: bytes) -> bool:
+    try:
+        return msgspec.json.decode(raw, type=datetime).tzinfo is not None
+    except msgspec.DecodeError:
+        return False
 
 
 def _string(raw: bytes) -> str:
