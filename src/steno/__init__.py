@@ -5,7 +5,7 @@ strategies for tests are in `steno.testing`.
 """
 
 from steno.assemble import Assembler
-from steno.call import InvalidToolCall, Seal, ToolCall, map_tool_name
+from steno.call import AnyToolCall, InvalidToolCall, Seal, ToolCall, map_tool_name
 from steno.content import (
     Block,
     FileReference,
@@ -55,7 +55,7 @@ from steno.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.order import OrderIssue, check_order
+from steno.order import OrderCode, OrderIssue, Severity, check_order
 from steno.outcome import Failure, Outcome
 from steno.repair import Repaired, repair
 from steno.request import Request
@@ -67,6 +67,7 @@ from steno.value import replace_lone_surrogates
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnyToolCall",
     "Assembler",
     "AssistantMessage",
     "Block",
@@ -95,6 +96,7 @@ __all__ = [
     "Message",
     "MessageRole",
     "Opaque",
+    "OrderCode",
     "OrderIssue",
     "OutOfOrder",
     "Outcome",
@@ -104,6 +106,7 @@ __all__ = [
     "Request",
     "Resource",
     "Seal",
+    "Severity",
     "StenoError",
     "StopReason",
     "SystemMessage",

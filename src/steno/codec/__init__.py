@@ -5,6 +5,7 @@ version does not understand, the lossless path takes over and keeps it word for 
 """
 
 from steno.codec.canonical import (
+    AnyMessage,
     decode_document,
     decode_entry,
     decode_message,
@@ -19,6 +20,7 @@ from steno.codec.canonical import (
 from steno.codec.document import Document
 
 __all__ = [
+    "AnyMessage",
     "Document",
     "decode_document",
     "decode_entry",

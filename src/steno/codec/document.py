@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import ClassVar, final
 
+from msgspec.structs import replace
+
 from steno.entry import FORMAT_VERSION, Entry
 from steno.errors import InvalidDocument, InvalidValue
 from steno.message import ChatMessage, Message, as_messages
@@ -32,6 +34,17 @@ class Document(Value, frozen=True, tag_field="version", tag=FORMAT_VERSION, kw_o
             parent = entries[-1].id if entries else None
             entries.append(Entry(id=f"m{number}", parent=parent, payload=message))
         return cls(id=id, entries=tuple(entries))
+
+    def append(self, message: ChatMessage, *, time: datetime | None = None) -> Document:
+        """Return a document with one more message behind the last entry; all else is kept."""
+        taken = {entry.id for entry in self.entries}
+        number = len(self.entries) + 1
+        while f"m{number}" in taken:
+            number += 1
+        (payload,) = as_messages((message,))
+        parent = self.entries[-1].id if self.entries else None
+        entry = Entry(id=f"m{number}", parent=parent, time=time, payload=payload)
+        return replace(self, entries=(*self.entries, entry))
 
     @property
     def messages(self) -> tuple[Message, ...]:

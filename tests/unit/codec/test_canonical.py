@@ -145,6 +145,23 @@ def test_a_tool_definition_is_stored_and_loaded() -> None:
         decode_tool(b'{"name":"now"}')
 
 
+def test_a_loaded_document_goes_on_without_losing_anything() -> None:
+    stored = (
+        b'{"version":2,"id":"s","entries":[{"v":2,"id":"m2","time":"2026-05-01T12:00:00Z",'
+        b'"payload":{"type":"user","content":[{"type":"text","text":"a"}]},"extra":5},'
+        b'{"v":2,"id":"x","parent":"m2","payload":{"type":"vote","for":1.50}}],"title":"T"}'
+    )
+    longer = decode_document(stored).append(
+        ChatMessage.assistant("b"), time=datetime(2026, 5, 2, tzinfo=UTC)
+    )
+    assert [entry.id for entry in longer.entries] == ["m2", "x", "m3"]
+    assert longer.entries[-1].parent == "x"
+    written = encode_document(longer)
+    for kept in (b'"extra":5', b'{"type":"vote","for":1.50}', b'"title":"T"', b"12:00:00Z"):
+        assert kept in written
+    assert [message.text for message in longer.messages] == ["a", "b"]
+
+
 # -- what is not understood ------------------------------------------------------------------
 
 
