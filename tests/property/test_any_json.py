@@ -152,7 +152,7 @@ def examples() -> SearchStrategy[tuple[str, bytes]]:
 def test_nothing_is_lost_of_a_document_with_odd_parts(
     found: tuple[str, bytes], data: st.DataObject
 ) -> None:
-    """One odd part does not keep the rest from being read (DESIGN section 3)."""
+    """One odd part does not keep the rest from being read."""
     kind, encoded = found
     tree = parse(encoded)
     places = list(slots(tree))
@@ -173,7 +173,7 @@ def test_nothing_is_lost_of_a_document_with_odd_parts(
 def test_a_document_with_an_odd_header_still_has_its_entries(
     document: Document, name: str, raw: str
 ) -> None:
-    """A session can never be bricked (DESIGN section 1), least of all by its least useful part."""
+    """A session can never be bricked, least of all by its least useful part."""
     tree = parse(encode_document(document))
     assert isinstance(tree, Object)
     tree.members = [member for member in tree.members if member[0] != quote(name)]

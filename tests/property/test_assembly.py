@@ -65,7 +65,7 @@ HABITS = [
 
 @pytest.mark.parametrize(("index", "ids", "names"), HABITS)
 def test_every_habit_of_providers_is_understood(index: Any, ids: Any, names: Any) -> None:
-    """Two calls of the same tool, told with each habit; WIRE_FORMATS section 10 has the servers."""
+    """Two calls of the same tool, told with each habit."""
     habits = StreamHabits(index=index, ids=ids, names=names, announces=False, ends=False)
     assert habits == habits.made_understandable()
 

@@ -104,7 +104,7 @@ def test_writing_what_was_read_gives_the_same_bytes(kind: str, data: st.DataObje
 @each_kind
 @given(data=st.data())
 def test_equal_values_are_written_as_equal_bytes(kind: str, data: st.DataObject) -> None:
-    """The digest of an entry is taken over these bytes (DESIGN section 7)."""
+    """The digest of an entry is taken over these bytes."""
     codec = CODECS[kind]
     value = data.draw(codec.values)
     for twin in (pickle.loads(pickle.dumps(value)), rebuild(value), rebuild(value, sparse=True)):

@@ -636,7 +636,7 @@ def test_a_name_that_fits_is_mapped_to_itself(name: str) -> None:
 
 
 def test_names_from_outside_are_mapped_without_collisions() -> None:
-    """DESIGN 3: mapped once at the edge, deterministically, without collisions."""
+    """Mapped once at the edge, deterministically, without collisions."""
     outside = ["a.b", "a-b", "a/b", "a:b", "a_b", "a..b", "fs.read", "get-sum", "mcp__x__y.z"]
     outside += ["x" * 65, "x" * 66, "x" * 128, "x" * 127 + ".", "." * 128, "-", "."]
     mapped = [map_tool_name(name) for name in outside]

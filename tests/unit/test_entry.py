@@ -249,7 +249,7 @@ def test_an_approval_names_its_call_and_arguments(field: str, wrong: object) -> 
 @pytest.mark.requirement("S2-36")
 @pytest.mark.parametrize("digest", ["x", SHA[:-1], SHA.upper(), "g" * 64])
 def test_the_arguments_of_an_approval_are_named_by_a_sha256(digest: str) -> None:
-    """DESIGN 3: a decision is bound to a hash of the exact arguments; blobs check theirs."""
+    """A decision is bound to a hash of the exact arguments; blobs check theirs."""
     refuse(lambda: Approval(call_id="a", status=ApprovalStatus.PENDING, arguments_sha256=digest))
 
 

@@ -54,7 +54,7 @@ def test_every_event_has_a_sample() -> None:
 
 
 def test_events_can_be_matched_by_position() -> None:
-    """STYLE 6: index first, so that `match` stays short."""
+    """Index first, so that `match` stays short."""
     match TextDelta(3, "Hello"):
         case TextDelta(index, text):
             assert (index, text) == (3, "Hello")

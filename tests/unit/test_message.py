@@ -467,7 +467,7 @@ def test_whether_a_tool_failed_is_read_from_the_outcome(outcome: Outcome) -> Non
 
 @pytest.mark.requirement("S4-08")
 def test_a_tool_that_reports_failure_differs_from_one_that_was_not_run() -> None:
-    """DESIGN 3: one outcome; a failure for people, content for the model, exceptions for us."""
+    """One outcome; a failure for people, content for the model, exceptions for us."""
     assert [outcome.value for outcome in Outcome] == [
         *("ok", "error", "denied", "skipped", "timeout", "cancelled", "unavailable"),
     ]

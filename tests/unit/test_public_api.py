@@ -25,7 +25,7 @@ MODULES = [steno, steno.codec]
 
 
 def test_the_public_names_are_those_of_the_snapshot() -> None:
-    """A change here is a change for users: it needs a fragment in `changes/` (STYLE 13)."""
+    """A change here is a change for users: it needs a line in CHANGELOG.md."""
     assert steno.__all__ == SNAPSHOT.read_text("utf-8").split()
 
 
@@ -47,14 +47,14 @@ def test_nothing_public_is_missing_from_the_list(module: ModuleType) -> None:
 
 
 def test_the_surface_is_small_enough_to_read() -> None:
-    """STYLE 3 aims at about 45 names; this is where a review begins, not where it ends."""
+    """A small surface is the aim; this is where a review begins, not where it ends."""
     assert len(steno.__all__) <= 65
 
 
 @pytest.mark.requirement("FR-004a-01", "FR-004a-11", "FR-004a-36", "FR-004a-56", "FR-004a-71")
 @pytest.mark.requirement("FR-004a-91", "FR-004a-101")
 def test_the_names_that_people_write_every_day_are_there() -> None:
-    """DESIGN 4: "names that stay fixed"."""
+    """Names that people write every day stay as they are."""
     for name in (
         *("MessageRole", "ChatMessage", "ToolCall", "ToolResult", "ToolDefinition"),
         *("ToolCallDelta", "ConversationHistory", "Text", "Image", "Opaque", "Usage", "Request"),
@@ -178,7 +178,7 @@ def fresh_import() -> dict[str, Any]:
 
 
 def test_importing_loads_no_third_party_module_but_msgspec(fresh_import: dict[str, Any]) -> None:
-    """STYLE 2: `import steno` imports msgspec and the standard library."""
+    """`import steno` imports msgspec and the standard library."""
     foreign = {
         name.partition(".")[0]
         for name, file in fresh_import["files"].items()

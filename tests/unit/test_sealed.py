@@ -75,7 +75,7 @@ def test_the_members_of_a_union_have_tags_of_their_own(alias: Any) -> None:
 
 @pytest.mark.requirement("S2-08")
 def test_the_tags_are_those_of_the_stored_format() -> None:
-    """DESIGN 4 fixes them: they are in files that people keep."""
+    """They are in files that people keep."""
     assert [cls.__struct_config__.tag for cls in get_args(Message)] == [
         *("system", "user", "assistant", "tool_result"),
     ]

@@ -1,4 +1,4 @@
-"""The source keeps the shape that STYLE asks for, and no rule in it goes unbroken."""
+"""The source keeps the shape that we agreed on, and no rule in it goes unbroken."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_no_file_is_longer_than_one_can_keep_in_mind(path: Path) -> None:
 
 @every_file
 def test_our_own_modules_are_imported_at_the_top_only(path: Path) -> None:
-    """STYLE 2: no import of ours inside a function or under TYPE_CHECKING."""
+    """No import of ours inside a function or under TYPE_CHECKING."""
     module = parse(path)
     hidden = [
         f"line {node.lineno}: {name}"
@@ -97,7 +97,7 @@ def test_nothing_is_left_for_later(path: Path) -> None:
 
 @every_file
 def test_every_exception_to_a_tool_has_its_reason_beside_it(path: Path) -> None:
-    """STYLE 3: no `noqa` or `type: ignore` without its reason beside it."""
+    """No `noqa` or `type: ignore` without its reason beside it."""
     found = comments(path)
     bare = [
         f"line {line}: {comment}"

@@ -15,7 +15,7 @@ FIELDS = [name for name in Usage.__struct_fields__ if name != "unknown"]
 
 @pytest.mark.requirement("S4-09")
 def test_the_reasons_to_stop_are_a_fixed_set_with_room_for_the_unknown() -> None:
-    """DESIGN 3: S4's, plus content_filter and pause."""
+    """S4's, plus content_filter and pause."""
     assert {reason.value for reason in StopReason} == {
         *("end_turn", "length", "tool_use", "error", "aborted", "unknown"),
         *("content_filter", "pause"),

@@ -89,7 +89,7 @@ def reachable(value: object) -> Iterator[object]:
 )
 @every_value
 def test_nothing_changeable_can_be_reached_from_a_value(sample: Sample) -> None:
-    """The issue: "no list or dict reachable from a value"."""
+    """A promise: "no list or dict reachable from a value"."""
     atoms = (str, bytes, int, float, NoneType, datetime, Enum)
     containers = (msgspec.Struct, tuple, frozenset, JsonObject, Verbatim)
     found = {type(part).__name__ for part in reachable(sample.build())
@@ -123,7 +123,7 @@ def test_no_attribute_of_kept_json_can_be_assigned_or_deleted(value: object) -> 
 @pytest.mark.requirement("NFR-004a-36")
 @every_stored_value
 def test_of_several_fields_only_the_first_may_be_given_by_position(sample: Sample) -> None:
-    """STYLE 6: two or more fields are keyword-only; events, matched every day, are not."""
+    """Two or more fields are keyword-only; events, matched every day, are not."""
     assert len(sample.type.__match_args__) <= 1
 
 
@@ -277,7 +277,7 @@ def loose_fields(sample: Sample, names: Iterable[str]) -> dict[str, set[str]]:
 @pytest.mark.requirement("FR-004a-66", "FR-004a-87")
 @every_stored_value
 def test_a_field_of_another_type_is_refused(sample: Sample) -> None:
-    """The issue: "strict at construction"; a type checker is not always there."""
+    """A promise: "strict at construction"; a type checker is not always there."""
     names = [name for name in sample.type.__struct_fields__ if name != "unknown"]
     assert loose_fields(sample, names) == {}
 
@@ -761,7 +761,7 @@ DEEP_USES: dict[str, Callable[[JsonObject], object]] = {
 @pytest.mark.parametrize("depth", [10, 190, 400, 800])
 @pytest.mark.parametrize("use", DEEP_USES)
 def test_deep_nesting_is_followed_or_refused(use: str, depth: int) -> None:
-    """The issue: deep nesting has "a clear outcome, never a crash"."""
+    """Deep nesting has a clear outcome and is never a crash."""
     try:
         DEEP_USES[use](JsonObject.parse(nested(depth)))
     except InvalidValue as exc:
