@@ -19,11 +19,7 @@ from steno.convert import convert
 from steno.errors import InvalidArguments, InvalidMessage, InvalidTool, InvalidValue, Problem
 from steno.json_object import (
     NOT_AN_OBJECT,
-    SHALLOW_LENGTH,
     JsonObject,
-    adopt,
-    check_depth,
-    decode_object,
     encode_json,
     explain_not_object,
     expose,
@@ -214,12 +210,9 @@ def _parsed(arguments: str) -> JsonObject:
 
 def _parse(arguments: str) -> JsonObject:
     try:
-        members = decode_object(arguments)
-        if len(arguments) > SHALLOW_LENGTH:
-            check_depth(members)
-    except NOT_AN_OBJECT as exc:
-        raise InvalidArguments((Problem("", explain_not_object(exc)),)) from None
-    return adopt(members)
+        return JsonObject.parse(arguments)
+    except InvalidValue as exc:
+        raise InvalidArguments((Problem("", str(exc)),)) from None
 
 
 # What is kept is bounded: some megabytes of small arguments, and the few large ones in use.

@@ -325,8 +325,13 @@ Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResult
 
 
 def as_messages(messages: Iterable[ChatMessage]) -> tuple[Message, ...]:
-    """Tell the type checker what it cannot see: that ChatMessage has no other subclasses."""
-    return cast("tuple[Message, ...]", tuple(messages))
+    """Return messages as the closed union. Raises InvalidMessage for anything else among them."""
+    found = tuple(messages)
+    for position, message in enumerate(found):
+        if not isinstance(message, ChatMessage):
+            kind = type(message).__name__
+            raise InvalidMessage(f"messages[{position}]: {kind} is not a message; leave it out")
+    return cast("tuple[Message, ...]", found)
 
 
 _SYSTEM_BLOCKS: Final[frozenset[type]] = frozenset({Text})

@@ -41,6 +41,7 @@ from steno import (
     ToolResult,
     Usage,
     UserMessage,
+    check_order,
     map_tool_name,
 )
 from steno.entry import (
@@ -232,6 +233,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "entry_audit": lambda: Entry(id="e1", payload=USER, audit={SECRET: object()}),
     "assistant_calls_none": lambda: ChatMessage.assistant(None, cast("Any", 5)),
     # -- order ----
+    "order_of_something_else": lambda: check_order([USER, cast("Any", SECRET)]),
     "history_of_nothing": lambda: ConversationHistory(cast("Any", None)),
     "history_takes_messages": lambda: ConversationHistory([cast("Any", SECRET)]),
     "history_without_system": lambda: ConversationHistory([USER]),
