@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 import steno
 from bench.conversation import make_conversation
 from bench.findings import Finding, beside
-from bench.floor import BareMessage
+from bench.floor import BareMessage, HookedMessage
 from bench.harness import Case, Stopwatch
 from bench.peers import in_langchain, in_pydantic_ai, in_steno
 from steno.codec import decode_messages, encode_messages
@@ -64,16 +64,18 @@ def _decode(
 ) -> list[Finding]:
     decode_same = msgspec.json.Decoder(tuple[steno.Message, ...]).decode
     decode_bare = msgspec.json.Decoder(tuple[BareMessage, ...]).decode
+    decode_hooked = msgspec.json.Decoder(tuple[HookedMessage, ...]).decode
     pydantic_data = ModelMessagesTypeAdapter.dump_json(pydantic_ai)
     langchain_data = orjson.dumps(messages_to_dict(langchain))
     assert ModelMessagesTypeAdapter.validate_json(pydantic_data) == pydantic_ai
     assert messages_from_dict(orjson.loads(langchain_data)) == langchain
-    steno_, same, no_checks, dicts, *frameworks = watch.measure(
+    steno_, same, no_checks, empty_checks, dicts, *frameworks = watch.measure(
         f"codec: decode {COUNT:,} messages",
         [
             Case("steno", lambda: decode_messages(data)),
             Case("msgspec, same types", lambda: decode_same(data)),
             Case("msgspec, no checks", lambda: decode_bare(data)),
+            Case("msgspec, checks that do nothing", lambda: decode_hooked(data)),
             Case("orjson, to dicts", lambda: orjson.loads(data)),
             Case("pydantic-ai", lambda: ModelMessagesTypeAdapter.validate_json(pydantic_data)),
             Case("langchain-core", lambda: messages_from_dict(orjson.loads(langchain_data))),
@@ -81,7 +83,8 @@ def _decode(
     )
     work = f"decode {COUNT:,} messages ({len(data) / 1e6:.1f} MB)"
     return [
-        *beside(work, steno_, same, no_checks, slower=1.3),
+        *beside(work, steno_, same, slower=1.3),
+        *beside(work, steno_, no_checks, empty_checks),
         *beside(work, steno_, dicts, faster=1),
         *beside(work, steno_, *frameworks, faster=5),
     ]

@@ -1,5 +1,8 @@
 """A tour in one minute: messages, a tool, a stream, a history, a repair, a file."""
 
+import logging
+import sys
+
 from steno import (
     Assembler,
     ChatMessage,
@@ -22,6 +25,9 @@ from steno.codec import Document, decode_document, encode_document
 def heading(text: str) -> None:
     print(f"\n── {text} " + "─" * (76 - len(text)))
 
+
+logging.basicConfig(format="  logged: %(message)s", stream=sys.stdout)
+print("A chat with a model and its tools: described, streamed, kept in order, mended and stored.")
 
 heading("a tool, described by the function that does the work")
 

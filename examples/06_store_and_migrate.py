@@ -1,11 +1,12 @@
 """Store a conversation, and load what older and newer programs wrote."""
 
 import logging
+import sys
 
 from steno import ChatMessage, ConversationHistory
 from steno.codec import Document, decode_document, encode_document
 
-logging.basicConfig(format="warning: %(message)s")
+logging.basicConfig(format="warning: %(message)s", stream=sys.stdout)
 
 history = ConversationHistory([ChatMessage.system("Be kind."), ChatMessage.user("Hello!")])
 print(encode_document(Document.of(history, id="first")).decode())

@@ -8,15 +8,17 @@ none, by a function that can be passed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias, assert_never, final
+from collections.abc import Callable, Mapping
+from typing import Any, Never, NoReturn, TypeAlias, assert_never, final
 
 from steno.call import AnyToolCall, Seal, build_call, new_call_id
 from steno.content import Image, Opaque, Text, Thinking
+from steno.errors import InvalidValue
 from steno.event import (
     BlockAdded,
     BlockSealed,
     Event,
+    ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
@@ -35,7 +37,7 @@ from steno.value import join_surrogates, replace_lone_surrogates
 class _Words:
     """Text or thinking that is still growing."""
 
-    __slots__ = ("index", "kind", "parts", "redacted", "seal")
+    __slots__ = ("extras", "index", "kind", "parts", "redacted", "seal")
 
     def __init__(self, kind: type[Text | Thinking], index: int, redacted: bool) -> None:
         self.kind = kind
@@ -43,14 +45,16 @@ class _Words:
         self.redacted = redacted
         self.parts: list[str] = []
         self.seal: Seal | None = None
+        self.extras: Extras | None = None
 
     def build(self) -> Text | Thinking | None:
         words = replace_lone_surrogates("".join(self.parts))
-        if not words and self.seal is None:
+        if not words and self.seal is None and self.extras is None:
             return None
         if self.kind is Text:
-            return Text(words, seal=self.seal)
-        return Thinking(words, seal=self.seal, redacted=self.redacted and self.seal is not None)
+            return Text(words, seal=self.seal, extras=self.extras)
+        redacted = self.redacted and self.seal is not None
+        return Thinking(words, seal=self.seal, redacted=redacted, extras=self.extras)
 
 
 @final
@@ -60,6 +64,7 @@ class _Call:
     __slots__ = (
         "built",
         "depth",
+        "extras",
         "has_ended",
         "has_opened",
         "id",
@@ -81,6 +86,7 @@ class _Call:
         self.name = name
         self.parts: list[str] = []
         self.seal: Seal | None = None
+        self.extras: Extras | None = None
         self.has_ended = False
         self.scanned = self.depth = 0
         self.in_string = self.is_escaped = self.has_opened = False
@@ -94,7 +100,9 @@ class _Call:
                 self.made_id = new_id()  # kept apart: the provider's own id may still come
             call_id = self.id or self.made_id or ""
             arguments = join_surrogates("".join(self.parts))
-            self.built = build_call(call_id, self.name or "", arguments, seal=self.seal)
+            self.built = build_call(
+                call_id, self.name or "", arguments, seal=self.seal, extras=self.extras
+            )
         return self.built
 
     def is_complete(self) -> bool:
@@ -116,6 +124,16 @@ class _Call:
 
 _Draft: TypeAlias = _Words | _Call | Image | Opaque
 
+Extras: TypeAlias = dict[str, dict[str, Any]]
+"""Members by wire, as they are collected."""
+
+
+def _add_extras(found: Extras | None, news: Mapping[str, Mapping[str, Any]]) -> Extras:
+    merged: Extras = found or {}
+    for wire, members in news.items():
+        merged[wire] = {**merged.get(wire, {}), **members}
+    return merged
+
 
 def _is_another(call: _Call, index: int | None, name: str | None) -> bool:
     """Tell whether a server uses one id for two calls: both index and name speak against it."""
@@ -124,6 +142,11 @@ def _is_another(call: _Call, index: int | None, name: str | None) -> bool:
         and index != call.index
         and name != call.name
     )
+
+
+def _refuse(event: Never) -> NoReturn:
+    """Refuse what is no event; to a type checker this is `assert_never`, which would quote it."""
+    raise InvalidValue(f"assembler: takes events, not {type(event).__name__}")
 
 
 # -- assembly --------------------------------------------------------------------------------
@@ -143,14 +166,21 @@ class Assembler:
         self._call_by_id: dict[str, _Call] = {}
         self._call_by_index: dict[int, _Call] = {}
         self._latest_at: dict[int, _Words | _Call] = {}
+        self._extras: Extras | None = None
         self._finished: Finished | None = None
 
     def feed(self, event: Event) -> tuple[Event, ...]:
         """Take one event and return it told in full.
 
         In what comes back, each call begins once, grows, and ends once with the whole call, all
-        under its number in the message: whatever the provider called it.
+        under its number in the message: whatever the provider called it. Raises InvalidValue for
+        what is no event.
         """
+        if type(event) is TextDelta:  # most events are; `match` would ask isinstance first
+            words = self._latest_words
+            if words is not None and words.kind is Text and words.index == event.index:
+                words.parts.append(event.text)
+                return (event,)
         match event:
             case TextDelta():
                 self._grow_words(Text, event.index, event.text)
@@ -166,11 +196,13 @@ class Assembler:
                 self._seal(event)
             case BlockAdded():
                 self._drafts.append(event.block)
+            case ExtrasAdded():
+                self._extend(event)
             case Finished():
                 self._finished = event
                 return (*(self._end(call) for call in self._calls if not call.has_ended), event)
             case _:
-                assert_never(event)
+                _refuse(event)
         return (event,)
 
     def message(self, stop_reason: StopReason | None = None) -> AssistantMessage:
@@ -186,6 +218,7 @@ class Assembler:
             stop_reason=stop_reason or self._stop_reason(),
             raw_stop_reason=None if raw is None else replace_lone_surrogates(raw),
             usage=finished.usage if finished else None,
+            extras=self._extras,
         )
 
     def _build(self, draft: _Draft) -> AssistantBlock | None:
@@ -227,11 +260,21 @@ class Assembler:
         return words
 
     def _seal(self, event: BlockSealed) -> None:
-        # A seal may come with no block to bear it; empty text then carries it back.
-        draft = self._latest_at.get(event.index) or self._find_words(Text, event.index, False)
-        draft.seal = event.seal
+        self._draft_at(event.index).seal = event.seal
+
+    def _extend(self, event: ExtrasAdded) -> None:
+        if event.index is None:
+            self._extras = _add_extras(self._extras, event.extras)
+        else:
+            draft = self._draft_at(event.index)
+            draft.extras = _add_extras(draft.extras, event.extras)
+
+    def _draft_at(self, index: int) -> _Words | _Call:
+        """Return the latest block at an index. Where there is none, empty text bears the news."""
+        draft = self._latest_at.get(index) or self._find_words(Text, index, False)
         if isinstance(draft, _Call):
             draft.built = None
+        return draft
 
     # -- calls -------------------------------------------------------------------------------
 

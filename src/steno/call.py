@@ -28,6 +28,7 @@ from steno.json_object import (
 from steno.value import (
     NOTHING,
     NonEmpty,
+    Sendable,
     Value,
     check_fields,
     is_text,
@@ -41,7 +42,8 @@ D = TypeVar("D")
 
 MAX_NAME_LENGTH = 64
 NO_ARGUMENTS: Final = "{}"
-_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
+NAME_RULE: Final = f"name must be 1 to {MAX_NAME_LENGTH} letters, digits and underscores"
+_NAME = re.compile(rf"[A-Za-z0-9_]{{1,{MAX_NAME_LENGTH}}}")
 _OUTSIDE_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
 
@@ -52,7 +54,7 @@ _MOST_KNOWN_NAMES = 4096
 
 
 def is_tool_name(name: str) -> bool:
-    """Tell whether `name` is a tool name of ours: 1 to 64 letters, digits and underscores."""
+    """Tell whether `name` is a tool name of ours, by `NAME_RULE`."""
     if name in _known_names:
         return True
     if _NAME.fullmatch(name) is None:
@@ -110,7 +112,7 @@ class Seal(Value, frozen=True, kw_only=True):
 
 
 @final
-class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=True):
+class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only=True):
     """A request to run a tool. `arguments` is the JSON text as received, an object."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name", "original_name"})
@@ -124,18 +126,20 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
 
     def __post_init__(self) -> None:
         # Written out rather than composed: this runs for every call of every history.
-        name, arguments = self.name, self.arguments
         if not prechecked():
             self._check_types()
-        if arguments == NO_ARGUMENTS:
+        if self.extras is not None:
+            check_fields(self)
+        if self.name not in _known_names and not is_tool_name(self.name):
+            self._refuse_name()
+        if self.arguments == NO_ARGUMENTS:
             # msgspec leaves out what *is* the default; equal calls shall be written alike.
             force_setattr(self, "arguments", NO_ARGUMENTS)
-        if name not in _known_names and not is_tool_name(name):
-            self._refuse_name()
+            return
         try:
-            skim_object(arguments)
+            skim_object(self.arguments)
         except NOT_AN_OBJECT as exc:
-            refuse(self, f"arguments are {explain_not_object(exc)}")
+            refuse(self, f"arguments are {explain_not_object(exc, self.arguments)}")
 
     def _check_types(self) -> None:
         id = self.id
@@ -149,7 +153,7 @@ class ToolCall(Value, frozen=True, tag_field="type", tag="tool_call", kw_only=Tr
             check_fields(self)
 
     def _refuse_name(self) -> NoReturn:
-        refuse(self, "name must be 1 to 64 letters, digits and underscores")
+        refuse(self, NAME_RULE)
 
     @classmethod
     def create(
@@ -224,7 +228,9 @@ _AS_THEY_ARE: Final = frozenset({str, int, float, bool})
 
 
 @final
-class InvalidToolCall(Value, frozen=True, tag_field="type", tag="invalid_tool_call", kw_only=True):
+class InvalidToolCall(
+    Sendable, frozen=True, tag_field="type", tag="invalid_tool_call", kw_only=True
+):
     """A call that a model made and nobody can run: kept word for word, answered with an error."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "reason"})
@@ -244,7 +250,14 @@ class InvalidToolCall(Value, frozen=True, tag_field="type", tag="invalid_tool_ca
 AnyToolCall: TypeAlias = ToolCall | InvalidToolCall
 
 
-def build_call(id: str, name: str, arguments: str, *, seal: Seal | None = None) -> AnyToolCall:
+def build_call(
+    id: str,
+    name: str,
+    arguments: str,
+    *,
+    seal: Seal | None = None,
+    extras: Mapping[str, Any] | None = None,
+) -> AnyToolCall:
     """Make a call of what a model said: a ToolCall if it can be run, else an InvalidToolCall.
 
     Arguments that never came are no arguments. A name from outside our vocabulary is mapped.
@@ -257,6 +270,7 @@ def build_call(id: str, name: str, arguments: str, *, seal: Seal | None = None) 
             arguments=arguments if arguments.strip() else NO_ARGUMENTS,
             original_name=None if ours == name else name,
             seal=seal,
+            extras=extras,
         )
     except InvalidValue as exc:
         return InvalidToolCall(
@@ -265,4 +279,5 @@ def build_call(id: str, name: str, arguments: str, *, seal: Seal | None = None) 
             arguments=replace_lone_surrogates(arguments),
             reason=str(exc),
             seal=seal,
+            extras=extras,
         )

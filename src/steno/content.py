@@ -17,6 +17,7 @@ from steno.call import InvalidToolCall, Seal, ToolCall
 from steno.json_object import is_json_text
 from steno.value import (
     NOTHING,
+    Sendable,
     Value,
     Verbatim,
     check_fields,
@@ -30,7 +31,7 @@ from steno.value import (
 OWN_FORMAT = "steno"
 
 
-class _Block(Value, frozen=True, tag_field="type"):
+class _Block(Sendable, frozen=True, tag_field="type"):
     """Shared settings; never named outside this file."""
 
 
@@ -47,12 +48,12 @@ class Text(_Sealed, frozen=True, tag="text"):
     text: str
 
     def __post_init__(self) -> None:
-        if prechecked():
+        if prechecked() and self.extras is None:
             return
         text = self.text
         if type(text) is not str or not (text.isascii() or is_text(text)):
             refuse(self, f"text {explain_text(text)}")
-        if self.seal is not None or self.unknown is not NOTHING:
+        if self.seal is not None or self.extras is not None or self.unknown is not NOTHING:
             check_fields(self)
 
 
@@ -69,7 +70,7 @@ class Thinking(_Redactable, frozen=True, tag="thinking"):
     text: str
 
     def __post_init__(self) -> None:
-        if not prechecked():
+        if not prechecked() or self.extras is not None:
             check_fields(self)
         if self.redacted and self.seal is None:
             refuse(self, "redacted without a seal says nothing to anybody")

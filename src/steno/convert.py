@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.errors import InvalidArguments, Problem
-from steno.json_object import copy_json, freeze_json
+from steno.json_object import copy_json, freeze_json, pointer_step
 
 _PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 
@@ -113,4 +113,4 @@ def _pydantic_rule(error: Any) -> str:
 
 
 def _pointer(steps: tuple[object, ...]) -> str:
-    return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps])
+    return "".join(map(pointer_step, steps))

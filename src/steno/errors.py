@@ -1,14 +1,23 @@
 """Every exception of steno, in one tree that says who has to act.
 
     StenoError
-    └── InvalidValue (ValueError)   something was built or loaded against a rule
-        ├── InvalidMessage            a message or one of its blocks
-        ├── InvalidTool               a tool definition, name or result
-        │   └── InvalidArguments        arguments that do not fit their schema or type
-        ├── InvalidRequest            what was to be sent to a model
-        ├── OutOfOrder                a message that may not stand where it was put
-        └── InvalidDocument           stored JSON that is not JSON or not ours
-            └── UnsupportedVersion      written by a newer steno
+    ├── InvalidValue (ValueError)   something was built or loaded against a rule
+    │   ├── InvalidMessage            a message or one of its blocks
+    │   ├── InvalidTool               a tool definition, name or result
+    │   │   └── InvalidArguments        arguments that do not fit their schema or type
+    │   ├── InvalidRequest            what was to be sent to a model
+    │   ├── OutOfOrder                a message that may not stand where it was put
+    │   └── InvalidDocument           stored JSON that is not JSON or not ours
+    │       └── UnsupportedVersion      written by a newer steno
+    ├── ProtocolError               bytes that are not what their wire says they are
+    │   └── CutShort                  a stream that ended before the model did
+    └── ProviderError               a provider said no, or failed
+        ├── AuthenticationFailed      the key is missing, wrong, or may not do this
+        ├── NotFound                  no such model or endpoint
+        ├── ContextOverflow           more than the model can read at once
+        ├── RateLimited               too much in too short a time, or no credit left
+        ├── Overloaded                the provider is busy or down; later it may not be
+        └── Unreachable               no answer: connection, proxy, certificate, time
 
 An exception names the rule and the place, never the content: it may end up in a log
 that fewer people should read than the conversation.
@@ -16,7 +25,7 @@ that fewer people should read than the conversation.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class StenoError(Exception):
@@ -63,15 +72,20 @@ class InvalidRequest(InvalidValue):
 
 
 class OutOfOrder(InvalidValue):
-    """A message may not stand at this place; the history is as it was before."""
+    """A message may not stand at this place; the history is as it was before.
 
-    def __init__(self, code: str, explanation: str) -> None:
-        super().__init__(f"{code}: {explanation}")
+    `position` is the index of the message, None where that is not known.
+    """
+
+    def __init__(self, code: str, explanation: str, position: int | None = None) -> None:
+        place = "" if position is None else f"messages[{position}]: "
+        super().__init__(f"{place}{code}: {explanation}")
         self.code = code
         self.explanation = explanation
+        self.position = position
 
-    def __reduce__(self) -> tuple[type[OutOfOrder], tuple[str, str]]:
-        return type(self), (self.code, self.explanation)
+    def __reduce__(self) -> tuple[type[OutOfOrder], tuple[str, str, int | None]]:
+        return type(self), (self.code, self.explanation, self.position)
 
 
 class InvalidDocument(InvalidValue):
@@ -80,3 +94,80 @@ class InvalidDocument(InvalidValue):
 
 class UnsupportedVersion(InvalidDocument):
     """A document was written in a newer format than this steno reads."""
+
+
+# -- wires and providers ---------------------------------------------------------------------
+
+
+class ProtocolError(StenoError):
+    """A provider sent bytes that its own format does not allow; what came before them stands."""
+
+
+class CutShort(ProtocolError):
+    """A stream ended before the model had finished; what it said so far stands."""
+
+
+class ProviderError(StenoError):
+    """A provider refused a request or failed while it answered.
+
+    The explanation is the provider's own, since nobody could act without it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        type: str | None = None,
+        code: str | None = None,
+        request_id: str | None = None,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        """The HTTP status; 200 where the error came inside an answer that had begun well."""
+        self.type = type
+        self.code = code
+        self.request_id = request_id
+        self.retryable = retryable
+        """Whether the same request may succeed later."""
+        self.retry_after_s = retry_after_s
+        """How long the provider asks to wait, if it said so."""
+
+    def __str__(self) -> str:
+        kind = self.code or self.type
+        notes = [
+            *([f"status {self.status}"] if self.status is not None else []),
+            *([kind] if kind else []),
+            *([f"request {self.request_id}"] if self.request_id else []),
+        ]
+        return f"{self.message} ({', '.join(notes)})" if notes else self.message
+
+    def __reduce__(self) -> tuple[Any, tuple[str], dict[str, Any]]:
+        return type(self), (self.message,), self.__dict__
+
+
+class AuthenticationFailed(ProviderError):
+    """The key is missing or wrong, or may not do this."""
+
+
+class NotFound(ProviderError):
+    """There is no such model or endpoint."""
+
+
+class ContextOverflow(ProviderError):
+    """The request holds more than the model can read at once."""
+
+
+class RateLimited(ProviderError):
+    """Too much in too short a time, or no credit left."""
+
+
+class Overloaded(ProviderError):
+    """The provider is busy or down; the same request may succeed later."""
+
+
+class Unreachable(ProviderError):
+    """There was no answer: connection, proxy, certificate or time."""

@@ -8,10 +8,14 @@ what it decoded, and the rules are applied to the message that comes of it.
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeAlias, final
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeAlias, final
+
+from msgspec.structs import force_setattr
 
 from steno.call import AnyToolCall, Seal
 from steno.content import Image, Opaque
+from steno.json_object import freeze_mapping
 from steno.usage import StopReason, Usage
 from steno.value import Quiet
 
@@ -91,6 +95,20 @@ class BlockAdded(_Event, frozen=True, tag="block_added"):
 
 
 @final
+class ExtrasAdded(_Event, frozen=True, tag="extras_added"):
+    """Members that only one wire has a name for, of the block at `index` or (None) the message.
+
+    `extras` is keyed by wire, as in `Text.extras`.
+    """
+
+    index: int | None
+    extras: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "extras", freeze_mapping(self.extras))
+
+
+@final
 class Finished(_Event, frozen=True, tag="finished"):
     """The turn is over. `stop_reason` is ours, `raw_stop_reason` the provider's own word."""
 
@@ -109,5 +127,6 @@ Event: TypeAlias = (
     | ToolCallEnd
     | BlockSealed
     | BlockAdded
+    | ExtrasAdded
     | Finished
 )

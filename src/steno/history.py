@@ -42,7 +42,11 @@ class ConversationHistory:
         if not isinstance(message, ChatMessage):
             raise InvalidMessage("history: only messages can be added")
         with self._lock:
-            self._order = self._order.after(message)
+            try:
+                self._order = self._order.after(message)
+            except OutOfOrder as exc:
+                position = len(self._messages)
+                raise OutOfOrder(exc.code, exc.explanation, position) from None
             self._messages += as_messages((message,))
 
     def clear(self) -> None:
@@ -71,12 +75,15 @@ class ConversationHistory:
     def check_complete(self) -> None:
         """Raise OutOfOrder unless the history could be sent or stored as a whole now."""
         with self._lock:
-            order = self._order
+            order, length = self._order, len(self._messages)
         if order.last_role is None:
             raise OutOfOrder(OrderCode.SYSTEM_MISSING, "the history is empty")
         if order.outstanding:
             waiting = len(order.outstanding)
-            raise OutOfOrder(OrderCode.CALL_UNANSWERED, f"{waiting} calls await their result")
+            turn = length - 1 - len(order.answered)
+            raise OutOfOrder(
+                OrderCode.CALL_UNANSWERED, f"{waiting} calls await their result", position=turn
+            )
 
     def __reduce__(self) -> tuple[type[ConversationHistory], tuple[tuple[Message, ...]]]:
         # Copies and pickles are made of the messages; the lock stays here.

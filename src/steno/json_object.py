@@ -18,6 +18,8 @@ from steno.errors import InvalidValue
 MAX_DEPTH: Final = 200
 """How deep JSON may be nested to be read. Fixed, so that it does not depend on the call stack."""
 
+_CONTAINERS: Final = frozenset({dict, list})
+
 NOT_AN_OBJECT: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 
 JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | JsonObject | None"
@@ -29,6 +31,9 @@ class JsonObject(Mapping[str, JsonValue]):
 
     Two of them are equal when they are the same JSON, whatever the order of their members; so
     is a plain mapping with the same content.
+
+    What it is made of need not be plain: as msgspec writes it, bytes become base64 text, times
+    and dates ISO 8601 text, sets arrays, and structs and dataclasses objects.
     """
 
     __slots__ = ("_members",)
@@ -114,13 +119,11 @@ def adopt_parsed(members: Any) -> JsonObject:
     """Wrap what a decoder made. Raises InvalidValue if it is nested too deeply."""
     if type(members) is JsonObject:
         return members
-    for value in members.values():
-        if type(value) is dict or type(value) is list:
-            try:
-                check_depth(members)
-            except RecursionError as exc:
-                raise InvalidValue(explain_not_object(exc)) from None
-            break
+    if not _CONTAINERS.isdisjoint(map(type, members.values())):
+        try:
+            check_depth(members)
+        except RecursionError as exc:
+            raise InvalidValue(explain_not_object(exc)) from None
     return adopt(members)
 
 
@@ -157,15 +160,48 @@ def check_depth(members: Mapping[str, Any]) -> None:
     raise RecursionError
 
 
-def explain_not_object(exc: Exception) -> str:
-    """Say why `decode_object` raised, without quoting the text."""
+def explain_not_object(exc: Exception, text: str | bytes = "") -> str:
+    """Say why `decode_object` or `skim_object` raised, without quoting the text."""
     if isinstance(exc, RecursionError):
         return f"not a JSON object: nested more than {MAX_DEPTH} levels deep"
     if isinstance(exc, UnicodeError):
         return "not a JSON object: a lone surrogate, or bytes that are not UTF-8"
     if isinstance(exc, TypeError):
         return "not a JSON object: not text"
+    if _is_object_but_for_halves(text):
+        return "not a JSON object: a lone surrogate"
     return f"not a JSON object: {exc}"
+
+
+def _is_object_but_for_halves(text: str | bytes) -> bool:
+    """Tell whether escaped lone surrogates are all that is wrong: msgspec calls them many names."""
+    mended, replaced = replace_lone_escapes(text.encode() if isinstance(text, str) else text)
+    try:
+        skim_object(mended)
+    except NOT_AN_OBJECT:
+        return False
+    return replaced > 0
+
+
+_ESCAPE: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
+    rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    rb"|\\."
+)
+
+
+def replace_lone_escapes(raw: bytes) -> tuple[bytes, int]:
+    """Replace escaped lone surrogates in JSON by U+FFFD; return how many there were, too."""
+    replaced = 0
+
+    def keep_or_replace(match: re.Match[bytes]) -> bytes:
+        nonlocal replaced
+        if match.lastgroup != "half":
+            return match.group()
+        replaced += 1
+        return rb"\ufffd"
+
+    return (_ESCAPE.sub(keep_or_replace, raw), replaced) if b"\\u" in raw else (raw, 0)
 
 
 def parse_object(text: str | bytes) -> dict[str, Any]:
@@ -175,7 +211,7 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
         if len(text) > SHALLOW_LENGTH:
             check_depth(members)
     except NOT_AN_OBJECT as exc:
-        raise InvalidValue(explain_not_object(exc)) from None
+        raise InvalidValue(explain_not_object(exc, text)) from None
     return members
 
 
@@ -231,6 +267,11 @@ _MAY_CLOSE: Final = frozenset({"after", "first value", "first name"})
 
 
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def pointer_step(step: object) -> str:
+    """Return one step of a JSON pointer (RFC 6901): a name or an index, escaped."""
+    return "/" + str(step).replace("~", "~0").replace("/", "~1")
 
 
 # -- writing ---------------------------------------------------------------------------------

@@ -10,7 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, cast, final, get_args
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    cast,
+    final,
+    get_args,
+)
 
 from msgspec import Meta
 from msgspec.structs import force_setattr
@@ -25,7 +36,7 @@ from steno.usage import StopReason, Usage
 from steno.value import (
     NOTHING,
     NonEmpty,
-    Value,
+    Sendable,
     check_elements,
     check_fields,
     is_text,
@@ -39,7 +50,7 @@ B = TypeVar("B")
 # -- the four messages -----------------------------------------------------------------------
 
 
-class ChatMessage(Value, frozen=True, tag_field="type"):
+class ChatMessage(Sendable, frozen=True, tag_field="type"):
     """The base of the four messages, with a factory for each. Annotate with `Message`."""
 
     role: ClassVar[MessageRole]
@@ -137,47 +148,43 @@ class ChatMessage(Value, frozen=True, tag_field="type"):
         )
 
 
-@final
-class SystemMessage(ChatMessage, frozen=True, tag="system"):
-    """Who the model is to be and what it may do; first in a history."""
-
-    role: ClassVar[MessageRole] = MessageRole.SYSTEM
-
-    content: tuple[Text, ...]
-
-    def __post_init__(self) -> None:
-        if not _check_blocks(self, _SYSTEM_BLOCKS):
-            refuse(self, "text must not be blank")
-        if self.unknown is not NOTHING:
-            check_fields(self)
-
-    @property
-    def text(self) -> str:
-        """The text blocks joined."""
-        return _join(self.content) or ""
-
-
 UserBlock: TypeAlias = Text | Image | FileReference | Resource | Opaque
 
 
-@final
-class UserMessage(ChatMessage, frozen=True, tag="user"):
-    """What a person says, with what they point at."""
+class _Said(ChatMessage, frozen=True):
+    """What has to say something."""
 
-    role: ClassVar[MessageRole] = MessageRole.USER
-
+    _allowed: ClassVar[frozenset[type]]
     content: tuple[UserBlock, ...]
 
     def __post_init__(self) -> None:
-        if not _check_blocks(self, _USER_BLOCKS):
+        if not _check_blocks(self, self._allowed):
             refuse(self, "text must not be blank")
-        if self.unknown is not NOTHING:
+        if self.extras is not None or self.unknown is not NOTHING:
             check_fields(self)
 
     @property
     def text(self) -> str:
         """The text blocks joined; empty where there are only other blocks."""
         return _join(self.content) or ""
+
+
+@final
+class SystemMessage(_Said, frozen=True, tag="system"):
+    """Who the model is to be and what it may do; first in a history."""
+
+    role: ClassVar[MessageRole] = MessageRole.SYSTEM
+    _allowed: ClassVar[frozenset[type]] = frozenset({Text})
+
+    content: tuple[Text, ...]
+
+
+@final
+class UserMessage(_Said, frozen=True, tag="user"):
+    """What a person says, with what they point at."""
+
+    role: ClassVar[MessageRole] = MessageRole.USER
+    _allowed: ClassVar[frozenset[type]] = frozenset(get_args(UserBlock))
 
 
 AssistantBlock: TypeAlias = Text | Thinking | Image | ToolCall | InvalidToolCall | Opaque
@@ -199,11 +206,13 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
     def __post_init__(self) -> None:
         content = self.content
         if prechecked():
+            if self.extras is not None:
+                check_fields(self)
             if self.stop_reason is None and not content:
                 refuse(self, "needs text, tool calls or a stop_reason")
             return
         if type(content) is not tuple:
-            refuse(self, "content must be a tuple of blocks")
+            _refuse_content(self)
         for block in content:
             kind = type(block)
             if kind is not Text and kind is not ToolCall and kind not in _ASSISTANT_BLOCKS:
@@ -219,7 +228,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
             check_fields(self)
         if self.raw_stop_reason is not None and not is_text(self.raw_stop_reason):
             check_fields(self)
-        if self.unknown is not NOTHING:
+        if self.extras is not None or self.unknown is not NOTHING:
             check_fields(self)
 
     @property
@@ -256,7 +265,7 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
         if prechecked():
             if self.details is not None:
                 force_setattr(self, "details", adopt_parsed(self.details))
-            if self.started_at is not None:
+            if self.extras is not None or self.started_at is not None:
                 check_fields(self)
             if self.failure is not None and self.outcome is Outcome.OK:
                 refuse(self, "an ok outcome cannot carry a failure")
@@ -283,6 +292,7 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
             and self.failure is None
             and self.started_at is None
             and self.duration_s is None
+            and self.extras is None
             and self.unknown is NOTHING
         )
 
@@ -334,8 +344,6 @@ def as_messages(messages: Iterable[ChatMessage]) -> tuple[Message, ...]:
     return cast("tuple[Message, ...]", found)
 
 
-_SYSTEM_BLOCKS: Final[frozenset[type]] = frozenset({Text})
-_USER_BLOCKS: Final[frozenset[type]] = frozenset(get_args(UserBlock))
 _ASSISTANT_BLOCKS: Final[frozenset[type]] = frozenset(get_args(AssistantBlock))
 _RESULT_BLOCKS: Final[frozenset[type]] = frozenset(get_args(ResultBlock))
 
@@ -352,11 +360,11 @@ def _blocks(parts: Iterable[B], place: str) -> tuple[B, ...]:
         raise InvalidMessage(f"{place}: content must be text or blocks") from None
 
 
-def _check_blocks(message: Message, allowed: frozenset[type]) -> bool:
+def _check_blocks(message: _Said | ToolResultMessage, allowed: frozenset[type]) -> bool:
     """Refuse blocks that may not stand here; tell whether there is more than blank text."""
     content = message.content
     if type(content) is not tuple:
-        refuse(message, "content must be a tuple of blocks")
+        _refuse_content(message)
     says_something = False
     for block in content:
         if type(block) is Text:
@@ -366,3 +374,8 @@ def _check_blocks(message: Message, allowed: frozenset[type]) -> bool:
         else:
             check_elements(message, "content", content, allowed)
     return says_something
+
+
+def _refuse_content(message: ChatMessage) -> NoReturn:
+    factory = f"ChatMessage.{message.__struct_config__.tag}"
+    refuse(message, f"content must be a tuple of blocks; {factory} takes plain text")

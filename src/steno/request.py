@@ -8,13 +8,13 @@ from steno.errors import InvalidRequest, InvalidValue
 from steno.message import Message
 from steno.role import MessageRole
 from steno.tool import ToolDefinition
-from steno.value import Value, check_fields, refuse
+from steno.value import Sendable, check_fields, refuse
 
 _HIGHEST_TEMPERATURE: Final = 2
 
 
 @final
-class Request(Value, frozen=True, kw_only=True):
+class Request(Sendable, frozen=True, kw_only=True):
     """What is sent to a model. None and the empty model mean the provider's own default.
 
     The rules here hold for every provider; a wire adds those of its own.
@@ -28,15 +28,21 @@ class Request(Value, frozen=True, kw_only=True):
     tools: tuple[ToolDefinition, ...] = ()
     max_tokens: int | None = None
     temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    """Texts that end the turn when the model writes one of them."""
+    tool_choice: str | None = None
+    """"auto", "none", "required" (any tool), or the name of one of `tools`."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.messages:
             refuse(self, "messages must not be empty")
-        names = [tool.name for tool in self.tools]
-        for position, name in enumerate(names):
-            if name in names[:position]:
+        names: set[str] = set()
+        for position, tool in enumerate(self.tools):
+            if tool.name in names:
                 refuse(self, f"tools[{position}] has the name of an earlier tool")
+            names.add(tool.name)
         if self.max_tokens is not None and self.max_tokens < 1:
             refuse(self, "max_tokens must be above 0")
         if self.temperature is not None and not 0 <= self.temperature <= _HIGHEST_TEMPERATURE:

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, final
 
 from msgspec.structs import force_setattr
 
-from steno.call import AnyToolCall, InvalidToolCall, is_tool_name, map_tool_name
+from steno.call import NAME_RULE, AnyToolCall, InvalidToolCall, is_tool_name, map_tool_name
 from steno.errors import InvalidArguments, InvalidTool, InvalidValue, Problem
-from steno.json_object import adopt, expose, freeze_mapping
+from steno.json_object import JsonObject, adopt, expose, freeze_mapping
 from steno.schema import check, check_schema, close_objects, schema_of_function, schema_of_type
-from steno.value import PRECHECKED, Value, check_fields, is_text, prechecked, refuse
+from steno.value import PRECHECKED, Sendable, check_fields, is_text, prechecked, refuse
 
 MAX_DESCRIPTION_LENGTH = 1024
 
@@ -26,7 +26,7 @@ class LongDescription(UserWarning):
 
 
 @final
-class ToolDefinition(Value, frozen=True, kw_only=True):
+class ToolDefinition(Sendable, frozen=True, kw_only=True):
     """A tool as a model sees it: a name, what it is for, and the schema of its arguments.
 
     `strict` closes the schema: no object in it takes members that it does not name.
@@ -45,11 +45,7 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_fields(self)
         if not is_tool_name(self.name):
-            refuse(
-                self,
-                "name must be 1 to 64 letters, digits and underscores; "
-                "map a name from elsewhere with map_tool_name()",
-            )
+            refuse(self, f"{NAME_RULE}; map a name from elsewhere with map_tool_name()")
         if not self.description.strip():
             refuse(self, "description must not be blank")
         if len(self.description) > MAX_DESCRIPTION_LENGTH:
@@ -85,7 +81,7 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
         found = schema.pop("description", "")
         return cls._of_schema(
             _name_of(type) if name is None else name,
-            found if description is None else description,
+            _description(found) if description is None else description,
             schema,
             strict=strict,
         )
@@ -107,7 +103,7 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
         found = schema_of_function(function)
         return cls._of_schema(
             found.name if name is None else name,
-            found.description if description is None else description,
+            _description(found.description) if description is None else description,
             found.parameters,
             strict=strict,
         )
@@ -116,19 +112,31 @@ class ToolDefinition(Value, frozen=True, kw_only=True):
     def _of_schema(
         cls, name: str, description: str, schema: dict[str, Any], *, strict: bool
     ) -> ToolDefinition:
-        """Make a definition of a schema that we generated, which needs no checking."""
+        """Make a definition of a schema that we generated: it is one, but may hold parts of others.
+
+        Examples and further keywords are the author's own objects, and may not even be JSON.
+        """
+        try:
+            parameters = JsonObject(schema)
+        except InvalidValue as exc:
+            raise InvalidTool(f"tool definition: parameters: {exc}") from None
         if not (is_text(name) and is_text(description) and type(strict) is bool):
-            return cls(name=name, description=description, parameters=schema, strict=strict)
+            return cls(name=name, description=description, parameters=parameters, strict=strict)
         token = PRECHECKED.set(True)
         try:
-            return cls(name=name, description=description, parameters=schema, strict=strict)
+            return cls(name=name, description=description, parameters=parameters, strict=strict)
         finally:
             PRECHECKED.reset(token)
 
     def check(self, call: AnyToolCall) -> tuple[Problem, ...]:
-        """Return every way in which the call's arguments do not fit the parameters."""
+        """Return every way in which the call's arguments do not fit the parameters.
+
+        No arguments of a call of another tool do.
+        """
         if isinstance(call, InvalidToolCall):
             return (Problem("", call.reason),)
+        if call.name != self.name:
+            return (Problem("", f"is a call of another tool, not of {self.name}"),)
         try:
             arguments = call.parsed
         except InvalidArguments as exc:
@@ -146,6 +154,12 @@ def _check_schema(tool: ToolDefinition) -> None:
     problems = check_schema(expose(freeze_mapping(tool.parameters)))
     if problems:
         refuse(tool, f"parameters are no JSON Schema: {problems[0]}")
+
+
+def _description(found: str) -> str:
+    if not found:
+        raise InvalidTool("tool definition: no description; add a docstring or pass description=")
+    return found
 
 
 def _name_of(type: Any) -> str:

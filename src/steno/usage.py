@@ -62,7 +62,10 @@ class Usage(Value, frozen=True, kw_only=True):
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def __add__(self, other: Usage) -> Usage:
-        """Add two counts, field by field; a field stays None only if both are."""
+        """Add two counts, field by field; a field stays None only if both are.
+
+        Members that this version has no name for are not added: nobody knows what they count.
+        """
         if not isinstance(other, Usage):
             return NotImplemented
         counts: dict[str, Any] = {name: _add(self, other, name) for name in _COUNTS}

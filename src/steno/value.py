@@ -182,6 +182,16 @@ class Value(Quiet, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
         return is_json_text("{" + self.unknown.text + "}")
 
 
+class Sendable(Value, frozen=True, kw_only=True):
+    """A value that is sent to providers and comes from them."""
+
+    extras: Mapping[str, Any] | None = None
+    """Members that only one wire has a name for, by the name of that wire: there and back.
+
+    `{"anthropic_messages": {"cache_control": {"type": "ephemeral"}}}`
+    """
+
+
 class _Outline(str):
     """Text that is its own `repr`."""
 
@@ -290,17 +300,18 @@ def _fields(cls: type[Value]) -> tuple[_Field, ...]:
 def _field(name: str, hint: Any) -> _Field:
     types: set[type] = set()
     elements: set[type] = set()
-    for option in _options(hint):
+    for option in options_of(hint):
         if get_origin(option) is tuple:
             types.add(tuple)
-            elements |= set(_options(get_args(option)[0]))
+            elements |= set(options_of(get_args(option)[0]))
         else:
             types.add(get_origin(option) or option)
     is_settled = Mapping in types or datetime in types
     return _Field(name, frozenset(types), frozenset(elements), is_settled)
 
 
-def _options(hint: Any) -> tuple[Any, ...]:
+def options_of(hint: Any) -> tuple[Any, ...]:
+    """Return the members of a union; any other type is the only option."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 

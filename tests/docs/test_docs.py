@@ -50,6 +50,7 @@ def test_examples_print_what_is_kept_beside_them(example: Path) -> None:
     )
     expected = example.parent / "output" / f"{example.stem}.txt"
     assert run.stdout.decode() == expected.read_text(encoding="utf-8")
+    assert run.stderr == b""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -242,10 +242,21 @@ def test_a_call_that_was_read_keeps_the_rules_of_one_that_was_made(one: str, oth
     loaded = decode_message(json.dumps({"type": "assistant", "content": calls}))
     assert isinstance(loaded, AssistantMessage)
     assert rebuild(loaded) == loaded
+    assert [(call.id, call.arguments) for call in loaded.tool_calls] == [("a", one), ("a", other)]
     for call in loaded.content:
         if isinstance(call, ToolCall):
             check_use(call)
     assert check_order(repair([loaded]).messages) == ()
+
+
+@given(values() | json_object_texts().map(str.strip))
+def test_arguments_that_were_stored_as_json_are_its_text(raw: str) -> None:
+    call = f'{{"type":"tool_call","id":"a","name":"read","arguments":{raw}}}'
+    loaded = decode_message(f'{{"type":"assistant","content":[{call}]}}')
+    assert isinstance(loaded, AssistantMessage)
+    (read,) = loaded.tool_calls
+    assert read.arguments == (json.loads(raw) if raw.startswith('"') else raw)
+    assert decode_message(encode_message(loaded)) == loaded
 
 
 @pytest.mark.requirement("FR-004a-32", "FR-004a-87")

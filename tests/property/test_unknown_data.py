@@ -45,7 +45,7 @@ from tests.property.raw_json import (
     values,
 )
 
-FREE_JSON = ("details", "audit", "parameters")
+FREE_JSON = ("details", "audit", "extras", "parameters")
 """Members that hold JSON of somebody else: what is in there is content."""
 
 

@@ -17,6 +17,7 @@ from steno import (
     ConversationHistory,
     Entry,
     Event,
+    ExtrasAdded,
     FileReference,
     Finished,
     Image,
@@ -108,6 +109,8 @@ def name_event(event: Event) -> int | None:
             return number
         case BlockSealed(index) | BlockAdded(index):
             return index
+        case ExtrasAdded(maybe_index):
+            return maybe_index
         case Finished():
             return None
         case _:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
 
 from steno import (
+    Assembler,
     AssistantMessage,
     ChatMessage,
     ConversationHistory,
@@ -44,6 +46,7 @@ from steno import (
     check_order,
     map_tool_name,
 )
+from steno.codec import decode_document
 from steno.entry import (
     Approval,
     ApprovalStatus,
@@ -77,6 +80,10 @@ NAIVE = datetime(2026, 6, 1)  # noqa: DTZ001 - a time without a zone is what is 
 def _definition(**changes: Any) -> ToolDefinition:
     fields = {"name": "read", "description": SECRET, "parameters": SCHEMA} | changes
     return ToolDefinition(**fields)
+
+
+def _wordless() -> str:
+    return SECRET
 
 
 def _request(**changes: Any) -> Request:
@@ -168,6 +175,8 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "user_blank": lambda: ChatMessage.user(" \n\t"),
     "user_no_blocks": lambda: ChatMessage.user(cast("Any", 5)),
     "user_content_list": lambda: UserMessage(cast("Any", [Text(SECRET)])),
+    "user_content_text": lambda: UserMessage(cast("Any", SECRET)),
+    "assistant_content_list": lambda: AssistantMessage(content=cast("Any", [Text(SECRET)])),
     "user_calls": lambda: UserMessage(cast("Any", (Text(SECRET), CALL))),
     "system_image": lambda: SystemMessage(
         cast("Any", (Image(source=ImageUrl(f"https://{SECRET}")),))
@@ -200,6 +209,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "tool_parameters_type": lambda: _definition(parameters={"type": SECRET}),
     "tool_properties": lambda: _definition(parameters={**SCHEMA, "properties": [SECRET]}),
     "tool_required": lambda: _definition(parameters={**SCHEMA, "required": SECRET}),
+    "tool_without_words": lambda: ToolDefinition.from_function(_wordless),
     "tool_of_no_class": lambda: ToolDefinition.from_type(int | None, description=SECRET),
     "tool_arguments": lambda: _definition(
         parameters={**SCHEMA, "properties": {"path": {"type": "integer"}}}
@@ -232,6 +242,9 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "entry_time": lambda: Entry(id="e1", payload=USER, time=NAIVE),
     "entry_audit": lambda: Entry(id="e1", payload=USER, audit={SECRET: object()}),
     "assistant_calls_none": lambda: ChatMessage.assistant(None, cast("Any", 5)),
+    # -- events and files ----
+    "event_of_something_else": lambda: Assembler().feed(cast("Any", SECRET)),
+    "document_from_a_path": lambda: decode_document(cast("Any", Path(SECRET))),
     # -- order ----
     "order_of_something_else": lambda: check_order([USER, cast("Any", SECRET)]),
     "history_of_nothing": lambda: ConversationHistory(cast("Any", None)),

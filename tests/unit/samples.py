@@ -18,6 +18,7 @@ from steno import (
     Entry,
     Failure,
     FileReference,
+    ExtrasAdded,
     Finished,
     Image,
     ImageBlob,
@@ -83,6 +84,10 @@ class Sample(NamedTuple):
 
 def unknown() -> Verbatim:
     return Verbatim(f'"later":"{SECRET}"')
+
+
+def extras() -> dict[str, Any]:
+    return {"openai_chat": {"later": [SECRET, {"deeper": [SECRET]}]}}
 
 
 def seal() -> Seal:
@@ -169,7 +174,11 @@ PARTS: tuple[Sample, ...] = (
 )
 
 BLOCKS: tuple[Sample, ...] = (
-    Sample("text", Text, lambda: {"text": SECRET, "seal": seal(), "unknown": unknown()}),
+    Sample(
+        "text",
+        Text,
+        lambda: {"text": SECRET, "seal": seal(), "extras": extras(), "unknown": unknown()},
+    ),
     Sample(
         "thinking",
         Thinking,
@@ -177,6 +186,7 @@ BLOCKS: tuple[Sample, ...] = (
             "text": SECRET,
             "seal": seal(),
             "redacted": True,
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -187,6 +197,7 @@ BLOCKS: tuple[Sample, ...] = (
             "source": ImageData(SECRET.encode()),
             "mime_type": "image/png",
             "mode": RecognitionMode.OCR,
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -197,6 +208,7 @@ BLOCKS: tuple[Sample, ...] = (
             "path": f"src/{SECRET}",
             "start_line": 3,
             "end_line": 9,
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -209,6 +221,7 @@ BLOCKS: tuple[Sample, ...] = (
             "mime_type": "text/sql",
             "text": SECRET,
             "retrieved_at": NOON,
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -232,6 +245,7 @@ BLOCKS: tuple[Sample, ...] = (
             "original_name": "read-file",
             "seal": seal(),
             "arguments": f'{{"path": "{SECRET}", "deep": {{"list": [1, {{"x": "{SECRET}"}}]}}}}',
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -244,6 +258,7 @@ BLOCKS: tuple[Sample, ...] = (
             "arguments": f'{{"path": "{SECRET}',
             "reason": "cut",
             "seal": seal(),
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -254,6 +269,7 @@ BLOCKS: tuple[Sample, ...] = (
             "kind": "input_audio",
             "raw": f'{{"a": "{SECRET}"}}',
             "origin": "openai_chat",
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -274,6 +290,7 @@ MESSAGES: tuple[Sample, ...] = (
         SystemMessage,
         lambda: {
             "content": (text(), Text("Be brief.")),
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -288,6 +305,7 @@ MESSAGES: tuple[Sample, ...] = (
                 Resource(server="db", uri=SECRET),
                 Opaque(kind="x", raw=f'"{SECRET}"', origin="gemini"),
             ),
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -299,6 +317,7 @@ MESSAGES: tuple[Sample, ...] = (
             "stop_reason": StopReason.TOOL_USE,
             "raw_stop_reason": "tool_use",
             "usage": usage(),
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -313,6 +332,7 @@ MESSAGES: tuple[Sample, ...] = (
             "details": details(),
             "started_at": NOON,
             "duration_s": 0.25,
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -337,6 +357,7 @@ TOOLS: tuple[Sample, ...] = (
             "description": f"Reads a file. {SECRET}",
             "strict": False,
             "original_name": "read-file",
+            "extras": extras(),
             "unknown": unknown(),
             "parameters": {
                 "type": "object",
@@ -354,6 +375,10 @@ TOOLS: tuple[Sample, ...] = (
             "tools": (definition(),),
             "max_tokens": 100,
             "temperature": 0.5,
+            "top_p": 0.9,
+            "stop": (SECRET,),
+            "tool_choice": "read_file",
+            "extras": extras(),
             "unknown": unknown(),
         },
     ),
@@ -392,6 +417,7 @@ EVENTS: tuple[Sample, ...] = (
     Sample("tool_call_end", ToolCallEnd, lambda: {"index": 0, "id": "call_1", "call": call()}),
     Sample("block_sealed", BlockSealed, lambda: {"index": 0, "seal": seal()}),
     Sample("block_added", BlockAdded, lambda: {"index": 0, "block": image()}),
+    Sample("extras_added", ExtrasAdded, lambda: {"index": 0, "extras": extras()}),
     Sample(
         "finished",
         Finished,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from steno import (
     Event,
     Finished,
     InvalidToolCall,
+    InvalidValue,
     Opaque,
     Seal,
     StopReason,
@@ -383,3 +385,13 @@ def test_looking_at_the_message_changes_nothing() -> None:
         assembler.feed(event)
         assembler.message()
     assert assembler.message() == assemble(*events)[0]
+
+
+@pytest.mark.parametrize("wrong", [None, "hunter2", b"hunter2", {"text": "hunter2"}, Text("a")])
+def test_what_is_no_event_is_refused_by_the_name_of_its_type(wrong: Any) -> None:
+    assembler = Assembler()
+    assembler.feed(TextDelta(0, "a"))
+    with pytest.raises(InvalidValue) as caught:
+        assembler.feed(wrong)
+    assert str(caught.value) == f"assembler: takes events, not {type(wrong).__name__}"
+    assert assembler.message().text == "a"

@@ -131,6 +131,33 @@ def test_arguments_that_are_no_json_object_are_refused(arguments: str) -> None:
     assert str(error).startswith("tool call: arguments are not a JSON object")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"a": "\\ud83d"}',
+        '{"a": "\\uD83D and more"}',
+        '{"a": "\\ude00 and more"}',
+        '{"a": "\\ud83d\\u0041 and more"}',
+        '{"\\udfff": 1}',
+        '{"a": "\\\\\\ud83d"}',
+        '{"a": "\ud83d"}',
+    ],
+)
+def test_half_a_character_in_arguments_is_called_by_its_name(arguments: str) -> None:
+    assert "a lone surrogate" in str(refuse(lambda: calling(arguments)))
+    assert "a lone surrogate" in str(refuse(lambda: JsonObject.parse(arguments)))
+
+
+@pytest.mark.parametrize("arguments", ['{"a": "\\ud83d', '{"a": "\\ud83d\\ude', '{"a": "\\ud83d"'])
+def test_arguments_that_end_within_a_character_are_called_cut(arguments: str) -> None:
+    assert "truncated" in str(refuse(lambda: calling(arguments)))
+
+
+def test_an_escaped_backslash_is_no_half_of_a_character() -> None:
+    text = '{"a": "\\\\ud83d \\ud83d\\ude00"}'
+    assert calling(text).get("a", str) == "\\ud83d \U0001f600"
+
+
 @pytest.mark.requirement("FR-004a-46", "NFR-004a-24")
 @pytest.mark.parametrize("arguments", [None, {}, {"a": 1}, b"{}", 1, JsonObject()], ids=repr)
 def test_arguments_are_text(arguments: Any) -> None:

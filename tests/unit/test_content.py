@@ -113,7 +113,7 @@ def test_what_was_recognised_or_went_wrong_is_recorded_beside_the_image() -> Non
     assert found.details == {"mode": "ocr", "confidence": 0.98}
     assert failed.error == "no such address"
     image_fields = set(Image.__struct_fields__)
-    assert image_fields == {"source", "mime_type", "mode", "unknown"}
+    assert image_fields == {"source", "mime_type", "mode", "extras", "unknown"}
 
 
 @pytest.mark.parametrize("source", SOURCES[:2], ids=["data", "blob"])
@@ -258,7 +258,9 @@ def test_what_a_reference_resolved_to_is_recorded_beside_it() -> None:
         details={"sha256": SHA},
     )
     assert found.content == (Text("3  def main():"),)
-    assert set(FileReference.__struct_fields__) == {"path", "start_line", "end_line", "unknown"}
+    assert set(FileReference.__struct_fields__) == {
+        *("path", "start_line", "end_line", "extras", "unknown"),
+    }
 
 
 # -- resources -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from steno import (
     ChatMessage,
     InvalidArguments,
     InvalidMessage,
-    Opaque,
+    InvalidToolCall,
     ToolCall,
     ToolDefinition,
 )
@@ -120,10 +120,13 @@ def test_a_loaded_call_is_parsed_when_it_is_used() -> None:
     assert copy.copy(call).parsed == {"path": "a.py"}
 
 
-@pytest.mark.parametrize("arguments", ["", "[1]", '{"a":', '{"a":NaN}'])
+@pytest.mark.parametrize("arguments", ["", "[1]", '{"a":', '{"a":NaN}', '{"a":"\\ud83d"}'])
 @pytest.mark.requirement("NFR-004a-18")
 def test_a_call_whose_file_was_damaged_is_kept_and_not_called(arguments: str) -> None:
-    assert isinstance(loaded(arguments), Opaque)
+    call = loaded(arguments)
+    assert isinstance(call, InvalidToolCall)
+    assert (call.id, call.name, call.arguments) == ("c", "edit", arguments)
+    assert call.reason.startswith("tool call: arguments are not a JSON object: ")
 
 
 @pytest.mark.parametrize("arguments", ['{"a":1e999}', '{"a":' * 300 + "1" + "}" * 300])

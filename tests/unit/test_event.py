@@ -12,6 +12,7 @@ from steno import (
     BlockAdded,
     BlockSealed,
     Event,
+    ExtrasAdded,
     Finished,
     StopReason,
     TextDelta,
@@ -40,12 +41,12 @@ def test_events_say_only_what_a_model_says() -> None:
     """A fault of transport or protocol is raised; no event stands for one."""
     assert set(get_args(Event)) == {
         *(TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd),
-        *(BlockSealed, BlockAdded, Finished),
+        *(BlockSealed, BlockAdded, ExtrasAdded, Finished),
     }
     fields = {name for event in get_args(Event) for name in event.__struct_fields__}
     assert fields == {
         *("index", "text", "redacted", "id", "name", "arguments_delta", "call", "seal", "block"),
-        *("stop_reason", "raw_stop_reason", "usage"),
+        *("extras", "stop_reason", "raw_stop_reason", "usage"),
     }
 
 

@@ -49,6 +49,7 @@ def refused(history: ConversationHistory, message: Message) -> str:
     assert history.messages == before
     assert history.outstanding == waiting
     assert len(history) == len(before)
+    assert caught.value.position == len(before)
     return caught.value.code
 
 
@@ -158,6 +159,8 @@ def test_a_history_that_begins_wrong_is_not_made() -> None:
         ConversationHistory([SYSTEM, USER, USER])
     assert caught.value.code == "not_alternating"
     assert caught.value.explanation
+    assert caught.value.position == 2
+    assert str(caught.value).startswith("messages[2]: not_alternating: ")
     for wrong in (None, 7):
         with pytest.raises(InvalidValue):
             ConversationHistory(cast("Any", wrong))
@@ -231,12 +234,15 @@ def test_a_whole_history_can_be_checked_at_once() -> None:
     with pytest.raises(OutOfOrder) as caught:
         ConversationHistory().check_complete()
     assert caught.value.code == "system_missing"
+    assert caught.value.position is None
+    assert str(caught.value).startswith("system_missing: ")
     history = ConversationHistory([SYSTEM, USER, calling("a", "b"), result("a")])
     with pytest.raises(OutOfOrder, match="1 calls await") as caught:
         history.check_complete()
     assert caught.value.code == "call_unanswered"
     [issue] = check_order(history, alternating=True)
     assert (issue.code, issue.position, issue.call_id) == ("call_unanswered", 2, "b")
+    assert caught.value.position == issue.position
     history.add(result("b"))
     history.check_complete()
     assert check_order(history, alternating=True) == ()

@@ -282,6 +282,9 @@ def test_content_is_a_tuple(type: Any, wrong: object) -> None:
     extra = {"tool_call_id": "call_1"} if type is ToolResultMessage else {}
     error = refuse(lambda: type(content=wrong, **extra))
     assert "content must be a tuple of blocks" in str(error)
+    factory = type.__struct_config__.tag
+    assert str(error).endswith(f"; ChatMessage.{factory} takes plain text")
+    assert callable(getattr(ChatMessage, factory))
 
 
 # -- system --------------------------------------------------------------------------------------

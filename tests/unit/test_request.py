@@ -104,6 +104,8 @@ def test_two_tools_of_one_name_are_refused() -> None:
     other = ToolDefinition(name="read", description=SECRET, parameters={"type": "object"})
     error = refuse(lambda: ask(tools=(TOOL, other)))
     assert str(error).startswith("request: tools[1] ")
+    third = ToolDefinition(name="write", description=SECRET, parameters={"type": "object"})
+    assert str(refuse(lambda: ask(tools=(TOOL, third, other)))).startswith("request: tools[2] ")
     assert ask(tools=(TOOL,)).tools == (TOOL,)
 
 

@@ -24,7 +24,9 @@ from steno import (
     Problem,
     ToolCall,
     ToolDefinition,
+    map_tool_name,
 )
+from steno.call import build_call
 from steno.codec import decode_tool, encode_tool
 from steno.tool import MAX_DESCRIPTION_LENGTH, LongDescription
 from tests.unit.probes import check_discreet, refuse
@@ -498,10 +500,10 @@ def test_a_definition_is_made_from_every_kind_of_type(type: Any) -> None:
         assert properties["size"]["default"] == 10
         assert "size" not in cast("Any", definition.parameters)["required"]
         assert "path" in cast("Any", definition.parameters)["required"]
-    good = ToolCall.create("write", {"path": "a", "size": 1, "lines": []})
+    good = ToolCall.create(definition.name, {"path": "a", "size": 1, "lines": []})
     if type not in {WriteDict, WriteAttrs, WriteModel}:
         assert definition.check(good) == ()
-    bad = ToolCall.create("write", {"path": 5})
+    bad = ToolCall.create(definition.name, {"path": 5})
     assert "/path" in {problem.pointer for problem in definition.check(bad)}
 
 
@@ -540,6 +542,39 @@ def test_a_type_that_describes_no_tool_is_refused(type: Any) -> None:
     if type not in (Wordless, dict[str, int]):
         with pytest.raises(InvalidTool):
             ToolDefinition.from_type(type, name="a", description="b")
+
+
+def tagged(meta: msgspec.Meta) -> Any:
+    return msgspec.defstruct("Tagged", [("tag", Annotated[str, meta])])
+
+
+@pytest.mark.requirement("FR-004a-79")
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_an_author_changes_later_does_not_change_the_definition(strict: bool) -> None:
+    examples = [["red"]]
+    type = tagged(msgspec.Meta(examples=examples, extra_json_schema={"x": examples}))
+    definition = ToolDefinition.from_type(type, description="Tags.", strict=strict)
+    examples[0].append("blue")
+    tag = cast("Any", definition.parameters)["properties"]["tag"]
+    assert tag == {"type": "string", "examples": [["red"]], "x": [["red"]]}
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    "meta",
+    [
+        msgspec.Meta(examples=[object()]),
+        msgspec.Meta(examples=[float("nan")]),
+        msgspec.Meta(extra_json_schema={"x": {SECRET: object()}}),
+    ],
+    ids=["object", "nan", "keyword"],
+)
+def test_notes_of_an_author_that_are_no_json_are_refused(meta: msgspec.Meta, strict: bool) -> None:
+    error = refuse(
+        lambda: ToolDefinition.from_type(tagged(meta), description="Tags.", strict=strict)
+    )
+    assert isinstance(error, InvalidTool)
+    assert str(error).startswith("tool definition: parameters: not representable as JSON: ")
 
 
 # -- from functions ------------------------------------------------------------------------------
@@ -602,11 +637,27 @@ def test_a_function_that_no_model_could_call_is_refused(function: Any) -> None:
         ToolDefinition.from_function(function)
 
 
+@pytest.mark.requirement("FR-004a-76", "FR-004a-89")
+def test_a_tool_without_words_is_told_where_they_may_stand() -> None:
+    for make in (
+        lambda: ToolDefinition.from_function(wordless),
+        lambda: ToolDefinition.from_type(Wordless),
+    ):
+        assert str(refuse(make)).endswith("add a docstring or pass description=")
+    described = ToolDefinition.from_function(wordless, description="Read a file.")
+    assert described.description == "Read a file."
+    assert ToolDefinition.from_type(Wordless, description="Read it.").description == "Read it."
+
+
+def test_a_class_that_is_no_function_is_told_what_describes_it() -> None:
+    assert "use from_type" in str(refuse(lambda: ToolDefinition.from_function(cast("Any", Write))))
+
+
 @pytest.mark.requirement("S4-08")
 def test_a_definition_knows_what_a_tool_is_like_and_not_how_it_runs() -> None:
     definition = ToolDefinition.from_function(write)
     assert set(definition.__struct_fields__) == {
-        *("name", "description", "parameters", "strict", "original_name", "unknown"),
+        *("name", "description", "parameters", "strict", "original_name", "extras", "unknown"),
     }
     assert not callable(definition)
     parts = [getattr(definition, name) for name in definition.__struct_fields__]
@@ -664,3 +715,18 @@ def test_a_call_is_checked_against_what_its_type_says() -> None:
         "/size",
         "/tone",
     }
+
+
+def test_a_call_of_another_tool_does_not_fit_whatever_its_arguments() -> None:
+    definition, call = define(), ToolCall.create("read_file", {"path": "a"})
+    (problem,) = definition.check(call)
+    assert problem == Problem("", "is a call of another tool, not of write_file")
+    with pytest.raises(InvalidArguments, match="another tool"):
+        definition.check_arguments(call)
+    outside = ToolDefinition(
+        name=map_tool_name("fs.write"),
+        original_name="fs.write",
+        description="Writes.",
+        parameters=SCHEMA,
+    )
+    assert outside.check(build_call("c", "fs.write", '{"path": "a"}')) == ()

@@ -8,6 +8,7 @@ import pytest
 
 from steno import Assembler, AssistantMessage, ChatMessage, Finished, StopReason, TextDelta, Usage
 from steno.codec import decode_message, encode_message
+from steno.value import Verbatim
 from tests.unit.probes import refuse
 
 FIELDS = [name for name in Usage.__struct_fields__ if name != "unknown"]
@@ -80,6 +81,11 @@ def test_usage_adds_up_field_by_field() -> None:
     assert Usage() + Usage() == Usage()
     assert Usage(input_tokens=0) + Usage() == Usage(input_tokens=0)
     assert Usage(input_tokens=10**20) + Usage(input_tokens=1) == Usage(input_tokens=10**20 + 1)
+
+
+def test_what_nobody_knows_how_to_add_is_left_out_of_a_sum() -> None:
+    newer = Usage(input_tokens=1, unknown=Verbatim('"watts":3'))
+    assert newer + newer == Usage(input_tokens=2)
 
 
 @pytest.mark.requirement("S4-10")

@@ -30,7 +30,7 @@ T = TypeVar("T")
 AnyMessage: TypeAlias = Message | Opaque
 """What a stored message loads as: a message, or what a newer steno put in its place."""
 
-_NOT_WHOLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+_NOT_WHOLE = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 
 
 _MESSAGE_TYPES: frozenset[type] = frozenset(get_args(AnyMessage))

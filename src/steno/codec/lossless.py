@@ -2,33 +2,25 @@
 
 Reading goes down to the smallest part that is not understood. A member without a name in our
 vocabulary stays with its value; a block, message or record that cannot be read becomes `Opaque`.
-Writing puts both back where they were found.
+Writing puts both back where they were found. A call that breaks a rule is still a call: somewhere
+stands its result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from types import UnionType
-from typing import (
-    Any,
-    NamedTuple,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.codec.scan import split_array, split_object
 from steno.content import OWN_FORMAT, Opaque
 from steno.entry import Entry
 from steno.errors import InvalidValue
 from steno.json_object import JsonObject, expose
-from steno.value import PRECHECKED, Value, Verbatim
+from steno.value import PRECHECKED, Value, Verbatim, options_of
 
 V = TypeVar("V", bound=Value)
 Warn = Callable[[str, str], None]
@@ -124,20 +116,22 @@ def read_value(
             unknown.append(key + b":" + content)
         elif name in nested and content != b"null":
             known[name] = _read_nested(content, nested[name], f"{place}.{name}", warn)
-        elif name not in may_be_odd or _is_readable(content, hints[name]):
-            known[name] = _read_plain(content, hints[name])
+        elif name not in may_be_odd or _is_readable(name, content, hints[name]):
+            known[name] = _read_plain(name, content, hints[name])
         else:
             unknown.append(key + b":" + content)
     if unknown:
-        warn(place, f"kept unknown members ({len(unknown)})")
         known["unknown"] = Verbatim(b",".join(unknown).decode())
     token = PRECHECKED.set(is_trusted)  # every part was decoded as its type
     try:
-        return cls(**known)
+        value = cls(**known)
     except (InvalidValue, TypeError) as exc:
         raise NotUnderstood(str(exc)) from None
     finally:
         PRECHECKED.reset(token)
+    if unknown:
+        warn(place, f"kept unknown members ({len(unknown)})")
+    return value
 
 
 def read_union(raw: bytes, types: Any, place: str, warn: Warn) -> Any:
@@ -190,6 +184,8 @@ def _read_tagged(raw: bytes, nested: _Nested, place: str, warn: Warn) -> Value:
     try:
         if cls is None:
             raise NotUnderstood("an unknown type")
+        if cls is ToolCall:
+            return _read_call(raw, place, warn)
         return read_value(raw, cls, place, warn)
     except NotUnderstood as exc:
         if not nested.takes_opaque:
@@ -197,6 +193,36 @@ def _read_tagged(raw: bytes, nested: _Nested, place: str, warn: Warn) -> Value:
         kind = tag if isinstance(tag, str) else ""
         warn(place, f"kept a part that is not understood: {exc}")
         return Opaque(kind=kind, raw=raw.decode(), origin=OWN_FORMAT)
+
+
+def _read_call(raw: bytes, place: str, warn: Warn) -> AnyToolCall:
+    """Read a call; one that breaks a rule becomes one that nobody can run. Raises NotUnderstood.
+
+    Arguments that are not text are taken for the text they stood as.
+    """
+    try:
+        return read_value(raw, ToolCall, place, warn)
+    except NotUnderstood:
+        members = split_object(raw) or []
+    text = b",".join(
+        key + b":" + (_quoted(content) if name == "arguments" else content)
+        for name, key, content in members
+    )
+    try:
+        call = read_value(b"{" + text + b"}", ToolCall, place, warn)
+    except NotUnderstood as exc:
+        if any(member.name == "reason" for member in members):
+            raise  # a word of a newer format, which ours would displace
+        reason = b',"reason":' + msgspec.json.encode(str(exc))
+        invalid = read_value(b"{" + text + reason + b"}", InvalidToolCall, place, warn)
+        warn(place, f"read a call that nobody can run: {exc}")
+        return invalid
+    warn(place, "took the arguments of a call for their text")
+    return call
+
+
+def _quoted(raw: bytes) -> bytes:
+    return raw if raw.startswith(b'"') else msgspec.json.encode(raw.decode())
 
 
 def _read_tag(raw: bytes, tag_field: str | None) -> object:
@@ -213,19 +239,19 @@ def _read_string(raw: bytes | None) -> str | None:
         return None
 
 
-def _is_readable(raw: bytes, hint: Any) -> bool:
+def _is_readable(name: str, raw: bytes, hint: Any) -> bool:
     try:
-        _read_plain(raw, hint)
+        _read_plain(name, raw, hint)
     except NotUnderstood:
         return False
     return True
 
 
-def _read_plain(raw: bytes, hint: Any) -> Any:
+def _read_plain(name: str, raw: bytes, hint: Any) -> Any:
     try:
         return msgspec.json.decode(raw, type=hint)
     except (msgspec.MsgspecError, RecursionError) as exc:
-        raise NotUnderstood(type(exc).__name__) from None
+        raise NotUnderstood(f"{name} cannot be read: {type(exc).__name__}") from None
 
 
 # -- what holds what -------------------------------------------------------------------------
@@ -250,9 +276,10 @@ def _nested_fields(cls: type[Value]) -> dict[str, _Nested]:
 def _nested(hint: Any) -> _Nested:
     is_tuple = get_origin(hint) is tuple
     inner = get_args(hint)[0] if is_tuple else hint
-    options = get_args(inner) if get_origin(inner) in (Union, UnionType) else (inner,)
     values = [
-        option for option in options if isinstance(option, type) and issubclass(option, Value)
+        option
+        for option in options_of(inner)
+        if isinstance(option, type) and issubclass(option, Value)
     ]
     return _Nested(
         by_tag={cls.__struct_config__.tag: cls for cls in values},

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from steno.errors import InvalidDocument
-from steno.json_object import is_deep_json
+from steno.json_object import is_deep_json, replace_lone_escapes
 from steno.value import replace_lone_surrogates
 
 
@@ -26,11 +26,6 @@ class Member(NamedTuple):
 
 # Possessive, so that a string of many megabytes costs no backtracking stack.
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]', re.DOTALL)
-_ESCAPE: Final = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
-    rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-    rb"|\\."
-)
 _SPACE: Final = b" \t\r\n"
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -38,36 +33,24 @@ _BOM: Final = b"\xef\xbb\xbf"
 def clean_input(data: bytes | str) -> tuple[bytes, int]:
     """Return UTF-8 bytes without a byte order mark, and how many lone surrogates were replaced.
 
-    Raises InvalidDocument if the bytes are not UTF-8.
+    Raises InvalidDocument if it is neither text nor bytes, or the bytes are not UTF-8.
     """
     if isinstance(data, str):
         text = replace_lone_surrogates(data)
         replaced = text.count("\ufffd") - data.count("\ufffd")
         raw = text.encode().removeprefix(_BOM)
-    else:
+    elif isinstance(data, (bytes, bytearray, memoryview)):
         replaced = 0
-        raw = data.removeprefix(_BOM)
+        raw = bytes(data).removeprefix(_BOM)
         try:
             raw.decode()
         except UnicodeDecodeError as exc:
             raise InvalidDocument(f"not valid UTF-8 at byte {exc.start}") from None
-    if b"\\u" not in raw:
-        return raw, replaced
-    escapes = _Escapes()
-    return _ESCAPE.sub(escapes.keep_or_replace, raw), replaced + escapes.replaced
-
-
-class _Escapes:
-    """Counts what it replaces."""
-
-    replaced = 0
-
-    def keep_or_replace(self, match: re.Match[bytes]) -> bytes:
-        escape = match.group()
-        if match.lastgroup != "half":
-            return escape
-        self.replaced += 1
-        return rb"\ufffd"
+    else:
+        kind = type(data).__name__
+        raise InvalidDocument(f"input: pass bytes or str, such as path.read_bytes(), not {kind}")
+    raw, replaced_escapes = replace_lone_escapes(raw)
+    return raw, replaced + replaced_escapes
 
 
 def check_syntax(raw: bytes) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steno.errors import Problem
+from steno.json_object import pointer_step
 from steno.schema import applicators, assertions
 from steno.schema.assertions import limit
 from steno.schema.walk import MAX_FAULTS, ExhaustedError, Place, Rule, Run
@@ -95,5 +96,5 @@ def _pointer(place: Place) -> str:
     pointer = ""
     while place:
         place, step = place
-        pointer = "/" + str(step).replace("~", "~0").replace("/", "~1") + pointer
+        pointer = pointer_step(step) + pointer
     return pointer

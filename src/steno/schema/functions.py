@@ -42,7 +42,7 @@ def schema_of_function(function: Any) -> FunctionSchema:
     target, given, named = _unbind(function)
     name = getattr(target, "__name__", type(target).__name__)
     if isinstance(target, type) or not callable(target):
-        raise InvalidTool(f"{name}: is not a function; a class is described by schema_of_type")
+        raise InvalidTool(f"{name}: is not a function; use from_type for a class")
     if name == "<lambda>":
         raise InvalidTool("a lambda has no name to call it by; use def")
     doc = read_docstring(_docstring(target))

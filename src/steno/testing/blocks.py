@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import posixpath
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from msgspec.structs import replace
 
 from steno.call import InvalidToolCall, Seal, ToolCall, map_tool_name
 from steno.content import (
@@ -27,6 +28,7 @@ from steno.content import (
     Thinking,
 )
 from steno.entry import Payload
+from steno.json_object import JsonObject
 from steno.testing.naming import named
 from steno.testing.primitives import (
     identifiers,
@@ -37,6 +39,9 @@ from steno.testing.primitives import (
     texts,
     tool_names,
 )
+from steno.value import Sendable
+
+S = TypeVar("S", bound=Sendable)
 
 KNOWN_TAGS: Final = frozenset(
     {"record"} | {kind.__struct_config__.tag for kind in get_args(Block | Payload | ImageSource)}
@@ -53,16 +58,30 @@ def seals() -> SearchStrategy[Seal]:
 
 
 @named
+def extras() -> SearchStrategy[JsonObject]:
+    """Members that only one wire has a name for, by wire."""
+    wires = st.sampled_from(("openai_chat", "anthropic_messages", "a_wire_of_theirs"))
+    members = json_members(max_leaves=3)
+    return st.dictionaries(wires, members, min_size=1, max_size=2).map(JsonObject)
+
+
+def extended(values: SearchStrategy[S]) -> SearchStrategy[S]:
+    """Return the same values, and seldom some with extras."""
+    return values | values | st.builds(replace, values, extras=extras())
+
+
+@named
 def text_blocks() -> SearchStrategy[Text]:
     """Text blocks, empty ones and sealed ones among them."""
-    return st.builds(Text, texts(), seal=_seldom(seals()))
+    return extended(st.builds(Text, texts(), seal=_seldom(seals())))
 
 
 @named
 def thinking_blocks() -> SearchStrategy[Thinking]:
     """Thinking, open, sealed or redacted."""
-    return st.builds(Thinking, texts(), seal=_seldom(seals())) | st.builds(
-        Thinking, texts(), seal=seals(), redacted=st.just(True)
+    return extended(
+        st.builds(Thinking, texts(), seal=_seldom(seals()))
+        | st.builds(Thinking, texts(), seal=seals(), redacted=st.just(True))
     )
 
 
@@ -84,14 +103,16 @@ def image_sources() -> SearchStrategy[ImageSource]:
 def images() -> SearchStrategy[Image]:
     """Images of every source and mode of recognition."""
     mime_types = st.builds("image/{}".format, texts(max_size=8))
-    return image_sources().flatmap(
-        lambda source: st.builds(
-            Image,
-            source=st.just(source),
-            mime_type=mime_types
-            if isinstance(source, (ImageData, ImageBlob))
-            else st.none() | mime_types,
-            mode=st.sampled_from(RecognitionMode),
+    return extended(
+        image_sources().flatmap(
+            lambda source: st.builds(
+                Image,
+                source=st.just(source),
+                mime_type=mime_types
+                if isinstance(source, (ImageData, ImageBlob))
+                else st.none() | mime_types,
+                mode=st.sampled_from(RecognitionMode),
+            )
         )
     )
 
@@ -143,12 +164,14 @@ def resources() -> SearchStrategy[Resource]:
 @named
 def tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolCall]:
     """Calls that can be run; the arguments are any text of a JSON object."""
-    return st.builds(
-        _call,
-        tool_names() | outside_tool_names(),
-        id=identifiers() if ids is None else ids,
-        arguments=json_object_texts(),
-        seal=_seldom(seals()),
+    return extended(
+        st.builds(
+            _call,
+            tool_names() | outside_tool_names(),
+            id=identifiers() if ids is None else ids,
+            arguments=json_object_texts(),
+            seal=_seldom(seals()),
+        )
     )
 
 
@@ -161,13 +184,15 @@ def _call(outside: str, *, id: str, arguments: str, seal: Seal | None) -> ToolCa
 @named
 def invalid_tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[InvalidToolCall]:
     """Calls that nobody can run: the name, the arguments or both are anything at all."""
-    return st.builds(
-        InvalidToolCall,
-        id=identifiers() if ids is None else ids,
-        name=texts(),
-        arguments=texts() | json_object_texts(),
-        reason=texts(),
-        seal=_seldom(seals()),
+    return extended(
+        st.builds(
+            InvalidToolCall,
+            id=identifiers() if ids is None else ids,
+            name=texts(),
+            arguments=texts() | json_object_texts(),
+            reason=texts(),
+            seal=_seldom(seals()),
+        )
     )
 
 

@@ -9,6 +9,7 @@ from steno.event import (
     BlockAdded,
     BlockSealed,
     Event,
+    ExtrasAdded,
     Finished,
     TextDelta,
     ThinkingDelta,
@@ -16,7 +17,7 @@ from steno.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
-from steno.testing.blocks import images, opaque_blocks, seals, tool_calls
+from steno.testing.blocks import extras, images, opaque_blocks, seals, tool_calls
 from steno.testing.messages import usages
 from steno.testing.naming import named
 from steno.testing.primitives import identifiers, json_object_texts, texts, tool_names
@@ -51,5 +52,6 @@ def events() -> SearchStrategy[Event]:
         st.builds(ToolCallEnd, maybe_index, maybe_id, st.none() | tool_calls()),
         st.builds(BlockSealed, index, seals()),
         st.builds(BlockAdded, index, images() | opaque_blocks()),
+        st.builds(ExtrasAdded, maybe_index, extras()),
         finishes(),
     )

@@ -22,6 +22,8 @@ from steno.message import (
 from steno.outcome import Failure, Outcome
 from steno.request import Request
 from steno.testing.blocks import (
+    extended,
+    extras,
     file_references,
     images,
     invalid_tool_calls,
@@ -54,7 +56,7 @@ B = TypeVar("B")
 def system_messages() -> SearchStrategy[SystemMessage]:
     """System messages of one or several texts."""
     content = _surrounded(visible_texts().map(Text), text_blocks())
-    return st.builds(SystemMessage, content)
+    return extended(st.builds(SystemMessage, content))
 
 
 @named
@@ -63,7 +65,7 @@ def user_messages() -> SearchStrategy[UserMessage]:
     others: SearchStrategy[UserBlock] = st.one_of(
         visible_texts().map(Text), images(), file_references(), resources(), opaque_blocks()
     )
-    return st.builds(UserMessage, _surrounded(others, st.one_of(text_blocks(), others)))
+    return extended(st.builds(UserMessage, _surrounded(others, st.one_of(text_blocks(), others))))
 
 
 @named
@@ -93,15 +95,15 @@ def assistant_messages(
         any_call, text_blocks(), thinking_blocks(), images(), opaque_blocks()
     )
     content = st.lists(block, max_size=4, unique_by=_call_id_or_self).map(tuple)
-    return st.one_of(
+    return extended(
         st.builds(
             AssistantMessage,
             content=content,
             stop_reason=st.sampled_from(StopReason),
             raw_stop_reason=st.none() | texts(max_size=8),
             usage=st.none() | usages(),
-        ),
-        st.builds(AssistantMessage, content=content.filter(bool)),
+        )
+        | st.builds(AssistantMessage, content=content.filter(bool))
     )
 
 
@@ -127,11 +129,14 @@ def tool_results(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolR
         "started_at": st.none() | moments(),
         "duration_s": st.none() | st.floats(0, allow_infinity=False) | st.integers(0, 2**53),
     }
-    return st.builds(ToolResultMessage, **common) | st.builds(
-        ToolResultMessage,
-        **common,
-        outcome=st.sampled_from([outcome for outcome in Outcome if outcome is not Outcome.OK]),
-        failure=st.none() | failures(),
+    return extended(
+        st.builds(ToolResultMessage, **common)
+        | st.builds(
+            ToolResultMessage,
+            **common,
+            outcome=st.sampled_from([outcome for outcome in Outcome if outcome is not Outcome.OK]),
+            failure=st.none() | failures(),
+        )
     )
 
 
@@ -147,13 +152,15 @@ def messages() -> SearchStrategy[Message]:
 @named
 def tool_definitions() -> SearchStrategy[ToolDefinition]:
     """Definitions of tools whose parameters are real, nested JSON Schemas."""
-    return st.builds(
-        ToolDefinition,
-        name=tool_names(),
-        description=visible_texts(),
-        parameters=_object_schemas(_schemas()),
-        strict=st.booleans(),
-        original_name=st.none() | outside_tool_names(),
+    return extended(
+        st.builds(
+            ToolDefinition,
+            name=tool_names(),
+            description=visible_texts(),
+            parameters=_object_schemas(_schemas()),
+            strict=st.booleans(),
+            original_name=st.none() | outside_tool_names(),
+        )
     )
 
 
@@ -167,6 +174,10 @@ def requests() -> SearchStrategy[Request]:
         tools=st.lists(tool_definitions(), max_size=3, unique_by=lambda tool: tool.name).map(tuple),
         max_tokens=st.none() | st.integers(1, 2**70),
         temperature=st.none() | st.floats(0, 2) | st.integers(0, 2),
+        top_p=st.none() | st.floats(0, 1),
+        stop=st.lists(texts(min_size=1, max_size=8), max_size=2).map(tuple),
+        tool_choice=st.none() | st.sampled_from(("auto", "none", "required")),
+        extras=st.none() | extras(),
     )
 
 

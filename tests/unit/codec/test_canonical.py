@@ -6,11 +6,13 @@ import json
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steno import (
+    AnyToolCall,
     AssistantMessage,
     ChatMessage,
     ConversationHistory,
@@ -18,6 +20,7 @@ from steno import (
     Image,
     ImageUrl,
     InvalidDocument,
+    InvalidToolCall,
     InvalidValue,
     Opaque,
     Outcome,
@@ -32,6 +35,7 @@ from steno import (
     UnsupportedVersion,
     Usage,
     UserMessage,
+    check_order,
 )
 from steno.codec import (
     Document,
@@ -47,6 +51,7 @@ from steno.codec import (
     encode_tool,
 )
 from steno.entry import Mode, ModeChange
+from steno.value import Verbatim
 
 SEAL = Seal(data="c2lnbmVk", provider="anthropic", api="anthropic_messages", model="m-1")
 
@@ -273,6 +278,89 @@ def test_a_record_of_a_newer_version_keeps_its_place_in_the_tree() -> None:
     assert encode_document(decode_document(document)) == document
 
 
+# -- calls that break a rule -----------------------------------------------------------------
+
+
+def stored_call(members: str) -> bytes:
+    return f'{{"type":"assistant","content":[{{"type":"tool_call",{members}}}]}}'.encode()
+
+
+def load_call(members: str) -> AnyToolCall:
+    """Load a stored call; see that it stays what it is, and that its result finds it."""
+    message = decode_message(stored_call(members))
+    assert isinstance(message, AssistantMessage)
+    saved = encode_message(message)
+    assert decode_message(saved) == message
+    assert encode_message(decode_message(saved)) == saved
+    (call,) = message.tool_calls
+    assert check_order([message, ToolResult.error(call.id, "no")]) == ()
+    return call
+
+
+@pytest.mark.parametrize(
+    "text", ["", "null", "[1]", '{"a": ', '{"a": "\\ud83d"}', '{"a":' * 50_000]
+)
+def test_a_stored_call_without_an_object_for_arguments_is_one_that_nobody_can_run(
+    text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    call = load_call(f'"x":1.50,"id":"c","name":"read","arguments":{json.dumps(text)}')
+    with pytest.raises(InvalidValue) as caught:
+        ToolCall(id="c", name="read", arguments=text)
+    assert call == InvalidToolCall(
+        id="c",
+        name="read",
+        arguments=text,
+        reason=str(caught.value),
+        unknown=Verbatim('"x":1.50'),
+    )
+    assert f"$.content[0]: read a call that nobody can run: {call.reason}" in caplog.text
+
+
+@pytest.mark.parametrize("raw", ['{ "a" : 1.50,\t"a":"\\u00e9" }', "{}", '{"n":1e400}'])
+def test_arguments_that_were_stored_as_an_object_are_its_text(
+    raw: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    call = load_call(f'"id":"c", "arguments" : {raw} ,"x":1.50,"name":"read"')
+    unknown = Verbatim('"x":1.50')
+    assert call == ToolCall(id="c", name="read", arguments=raw, unknown=unknown)
+    assert "$.content[0]: took the arguments of a call for their text" in caplog.text
+
+
+@pytest.mark.parametrize("raw", ["[1, 2]", "null", "7"])
+def test_arguments_that_were_stored_as_other_json_are_its_text_too(raw: str) -> None:
+    call = load_call(f'"id":"c","name":"read","arguments":{raw}')
+    assert isinstance(call, InvalidToolCall)
+    assert (call.id, call.name, call.arguments) == ("c", "read", raw)
+
+
+def test_a_stored_call_keeps_everything_that_came_with_it() -> None:
+    seal = encode_message(AssistantMessage(content=(Text("a", seal=SEAL),))).partition(b'"seal":')
+    members = f'"id":"c","name":"fs.read","original_name":"r","seal":{seal[2][:-3].decode()}'
+    call = load_call(members)
+    assert isinstance(call, InvalidToolCall)
+    assert (call.name, call.seal) == ("fs.read", SEAL)
+    assert call.unknown == Verbatim('"original_name":"r"')
+    assert "name must be" in call.reason
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        '"name":"read","arguments":"["',
+        '"id":"","name":"read","arguments":"["',
+        '"id":7,"name":"read","arguments":{}',
+        '"id":"c","name":7,"arguments":"["',
+        pytest.param('"id":"c","name":"read","arguments":"[","reason":1', id="a newer member"),
+    ],
+)
+def test_what_cannot_be_tied_to_a_result_stays_as_it_was(members: str) -> None:
+    raw = stored_call(members)
+    message = decode_message(raw)
+    assert isinstance(message, AssistantMessage)
+    assert isinstance(message.content[0], Opaque)
+    assert encode_message(message) == raw
+
+
 # -- input that hurts ------------------------------------------------------------------------
 
 
@@ -321,6 +409,26 @@ def test_what_is_not_json_is_an_error_that_says_where(
 ) -> None:
     with pytest.raises(InvalidDocument, match=r"not valid (JSON|UTF-8)"):
         decode(data)
+
+
+DECODERS = [decode_message, decode_messages, decode_tool, decode_entry, decode_document]
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+@pytest.mark.parametrize("wrong", [None, Path("hunter2"), 7, {"hunter2": 1}, ["hunter2"]], ids=repr)
+def test_what_is_neither_text_nor_bytes_is_an_error_that_says_what_to_pass(
+    decode: Callable[[Any], object], wrong: object
+) -> None:
+    with pytest.raises(InvalidDocument, match=r"pass bytes or str.*path\.read_bytes\(\)") as caught:
+        decode(wrong)
+    assert type(wrong).__name__ in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_any_bytes_are_read_understood_or_not(kind: Callable[[bytes], Any]) -> None:
+    for raw in (b'{"type":"user","content":[{"type":"text","text":"a"}]}', b'{"type":"odd"}'):
+        assert decode_message(kind(raw)) == decode_message(raw)
 
 
 @pytest.mark.parametrize(
