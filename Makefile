@@ -14,7 +14,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check fix requirements coverage property bench clean new-environment
+.PHONY: help setup demo test check fix requirements coverage property corpus bench clean new-environment
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,9 @@ coverage: $(READY) ## run all tests and show the lines and branches they miss
 
 property: $(READY) ## run the property tests with many more examples
 	@$(PY) -m pytest tests/property --hypothesis-profile=long $(FLAGS)
+
+corpus: $(READY) ## decode recorded traffic: STENO_CORPUS=folder make corpus
+	@$(PY) -m tests.corpus
 
 bench: $(READY) ## measure speed and size against other libraries
 	@$(MAKE) --no-print-directory -C bench

@@ -1,0 +1,8 @@
+"""`python -m steno` is the `steno` command."""
+
+import sys
+
+from steno.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

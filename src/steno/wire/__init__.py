@@ -1,0 +1,91 @@
+"""Every provider's language: JSON and byte streams to our values and back, without any I/O.
+
+One module for each protocol, all with the same functions: `openai_chat`, `openai_responses`,
+`anthropic_messages`, `ollama_chat`, `gemini`, and `chat`, our own flat JSON. A module is loaded
+when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final, Protocol, cast
+
+from steno.errors import InvalidValue, ProviderError
+from steno.message import AssistantMessage
+from steno.request import Request
+from steno.wire.report import Encoded, Loss, LossCode
+from steno.wire.stream import StreamDecoder
+from steno.wire.writing import Encoder
+
+__all__ = [
+    "WIRES",
+    "Encoded",
+    "Encoder",
+    "Loss",
+    "LossCode",
+    "StreamDecoder",
+    "Wire",
+    "load_wire",
+    "translate",
+]
+
+WIRES: Final = (
+    "anthropic_messages",
+    "chat",
+    "gemini",
+    "ollama_chat",
+    "openai_chat",
+    "openai_responses",
+)
+"""The names of the protocols we speak."""
+
+
+class Wire(Protocol):
+    """What a module must have to be a wire. Yours can have it, too."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - a constant of a module
+        """The name of the protocol."""
+        ...
+
+    def StreamDecoder(  # noqa: N802 - a class of a module
+        self, *, provider: str = ..., model: str | None = ...
+    ) -> StreamDecoder:
+        """Make a decoder of one answer that comes in pieces."""
+        ...
+
+    def decode_response(
+        self, data: bytes | str, *, provider: str = ..., model: str | None = ...
+    ) -> AssistantMessage:
+        """Decode a whole answer."""
+        ...
+
+    def decode_request(self, data: bytes | str, *, provider: str = ...) -> Request:
+        """Read a recorded request."""
+        ...
+
+    def encode_request(self, request: Request, *, stream: bool | None = ...) -> Encoded:
+        """Write a request, and say what got lost."""
+        ...
+
+    def decode_error(
+        self, status: int, body: bytes | str, headers: Mapping[str, str] | None = ...
+    ) -> ProviderError:
+        """Make an error of an answer that is one."""
+        ...
+
+
+def load_wire(name: str) -> Wire:
+    """Return the wire of that name. Raises InvalidValue, with the names there are."""
+    if name not in WIRES:
+        raise InvalidValue(f"wire: there is none of that name; one of {', '.join(WIRES)}")
+    return cast("Wire", import_module(f"steno.wire.{name}"))
+
+
+def translate(data: bytes | str, *, source: Wire, target: Wire) -> Encoded:
+    """Say a request of one protocol in another; what the target has no words for is reported.
+
+    Raises InvalidRequest if `data` is not a request of the source.
+    """
+    return target.encode_request(source.decode_request(data))

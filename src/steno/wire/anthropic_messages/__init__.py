@@ -1,0 +1,21 @@
+"""Anthropic's Messages, which vLLM, llama.cpp, Ollama and gateways speak as well.
+
+The protocol wants a limit of tokens: a request without one is sent with `DEFAULT_MAX_TOKENS`.
+"""
+
+from steno.wire.anthropic_messages.answer import StreamDecoder, decode_response
+from steno.wire.anthropic_messages.history import decode_request
+from steno.wire.anthropic_messages.request import Encoder, encode_request
+from steno.wire.anthropic_messages.shapes import DEFAULT_MAX_TOKENS, NAME
+from steno.wire.fault import decode_error
+
+__all__ = [
+    "DEFAULT_MAX_TOKENS",
+    "NAME",
+    "Encoder",
+    "StreamDecoder",
+    "decode_error",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+]

@@ -1,0 +1,60 @@
+"""Read answers: whole ones and streams, by the same steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final
+
+from steno.assemble import Assembler
+from steno.event import Event
+from steno.message import AssistantMessage
+from steno.wire.anthropic_messages.shapes import PROVIDER
+from steno.wire.anthropic_messages.turn import Turn
+from steno.wire.sse import EventSplitter
+from steno.wire.stream import StreamDecoder as BaseDecoder
+from steno.wire.stream import cut_short
+
+
+def decode_response(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> AssistantMessage:
+    """Decode a whole answer. Raises ProviderError if it holds one, ProtocolError if it is none.
+
+    `provider` and `model` (as it was asked for) are whom seals will be for.
+    """
+    turn = Turn(provider, model)
+    events: list[Event] = []
+    turn.read_whole(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
+    turn.finish(events)
+    assembler = Assembler()
+    for event in events:
+        assembler.feed(event)
+    return assembler.message()
+
+
+@final
+class StreamDecoder(BaseDecoder):
+    """Decodes an answer that comes as server-sent events."""
+
+    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
+        """Start a new answer. `provider` and `model` are whom seals will be for."""
+        turn = Turn(provider, model)
+        super().__init__(EventSplitter(), turn.read)
+        self._turn = turn
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What the provider said about its answer, beside the message."""
+        return self._turn.envelope
+
+    def close(self) -> Iterator[Event]:
+        """Say that there are no more bytes; return the last events. Calling it twice is fine."""
+        self._turn.is_closing = True
+        return super().close()
+
+    def _finish(self, events: list[Event]) -> None:
+        if not self._turn.is_finished:
+            if self._turn.stop_reason is None:
+                self._turn.abandon(events)
+                raise cut_short()
+            self._turn.finish(events)

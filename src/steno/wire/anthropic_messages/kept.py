@@ -1,0 +1,89 @@
+"""Blocks that we have no name for, put together from a stream and kept word for word.
+
+Tools that run at the provider, their results, compaction, fallback: they come like any other
+block, as a start and deltas, and have to be sent back as if they had come whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from msgspec import Raw
+
+from steno.content import Opaque
+from steno.json_object import is_json_text
+from steno.wire.anthropic_messages.shapes import NAME
+from steno.wire.open import Rest, read_as, read_members, text_of
+from steno.wire.writing import EVENT, dump
+
+_GROWS: Final = frozenset({"text_delta", "thinking_delta", "signature_delta", "compaction_delta"})
+"""Deltas whose members are more of the block's members of the same name."""
+_NULL: Final = b"null"
+
+
+@final
+class KeptBlock:
+    """One block while it arrives."""
+
+    __slots__ = ("_deltas", "_kind", "_start")
+
+    def __init__(self, kind: str, start: Raw) -> None:
+        self._kind = kind
+        self._start = start
+        self._deltas: list[Raw] = []
+
+    def add(self, delta: Raw) -> None:
+        """Take one more delta."""
+        self._deltas.append(delta)
+
+    def build(self) -> Opaque:
+        """Return the block; one that could not be sent back so is kept for the record alone."""
+        if not self._deltas:
+            return Opaque(kind=self._kind, raw=text_of(self._start), origin=NAME)
+        whole = self._fold()
+        if whole is None:
+            return self.unfinished()
+        return Opaque(kind=self._kind, raw=dump(whole).decode(), origin=NAME)
+
+    def unfinished(self) -> Opaque:
+        """Return start and deltas, for the record: it is never sent."""
+        raw = dump({"content_block": self._start, "deltas": self._deltas}).decode()
+        return Opaque(kind=f"{EVENT}{self._kind}", raw=raw, origin=NAME)
+
+    def _fold(self) -> Rest | None:
+        """Put the deltas into the members that they belong to; None if that is not known."""
+        members = read_members(self._start, NAME)
+        input_parts: list[str] = []
+        citations: list[Raw] = read_as(members.get("citations"), list[Raw]) or []
+        growing: dict[str, list[str]] = {}
+        for raw in self._deltas:
+            delta = read_members(raw, NAME)
+            kind = read_as(delta.pop("type", None), str)
+            if kind == "input_json_delta":
+                input_parts.append(read_as(delta.get("partial_json"), str) or "")
+            elif kind == "citations_delta" and "citation" in delta:
+                citations.append(delta["citation"])
+            elif kind in _GROWS:
+                for name, value in delta.items():
+                    _grow(members, growing, name, value)
+            else:
+                return None
+        members |= {name: Raw(dump("".join(parts))) for name, parts in growing.items()}
+        if citations:
+            members["citations"] = Raw(dump(citations))
+        joined = "".join(input_parts)
+        if joined.strip():
+            if not is_json_text(joined):
+                return None
+            members["input"] = Raw(joined.encode())
+        return members
+
+
+def _grow(members: Rest, growing: dict[str, list[str]], name: str, value: Raw) -> None:
+    text = read_as(value, str)
+    if text is not None:
+        if name not in growing:
+            growing[name] = [read_as(members.get(name), str) or ""]
+        growing[name].append(text)
+    elif bytes(value) != _NULL:
+        members[name] = value

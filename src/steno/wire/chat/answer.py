@@ -1,0 +1,150 @@
+"""Read answers: one flat message, or lines with parts of one."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from msgspec import Raw
+
+from steno.assemble import Assembler
+from steno.content import Opaque
+from steno.errors import ProtocolError
+from steno.event import BlockAdded, Event, ExtrasAdded, Finished, TextDelta, ToolCallDelta
+from steno.message import AssistantMessage
+from steno.usage import StopReason
+from steno.wire.chat.shapes import NAME, PROVIDER, Call, Said, stop_reason_of, usage_of
+from steno.wire.fault import decode_error
+from steno.wire.ndjson import LineSplitter
+from steno.wire.open import Rest, mend, parsed, read_as, reader, text_of, text_with_halves
+from steno.wire.stream import StreamDecoder as BaseDecoder
+from steno.wire.stream import cut_short
+from steno.wire.writing import FORM
+
+_TEXT: Final = -1
+_BEFORE_CALLS: Final = -2
+"""What is counted down from for whole calls: fragments of others are counted up from 0."""
+_NO_ERROR: Final = frozenset({"null", "false", '""'})
+
+_read: Final = reader(Said, NAME)
+
+
+def decode_response(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> AssistantMessage:
+    """Decode an assistant message. Raises ProtocolError if it is none, ProviderError for an error.
+
+    `provider` and `model` are there as in every wire; this protocol seals nothing.
+    """
+    turn = _Turn()
+    events: list[Event] = []
+    turn.read(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
+    if not turn.has_spoken:
+        raise ProtocolError(f"{NAME}: not as expected: an assistant message")
+    if not turn.is_finished:  # it is whole, whether it says so or not
+        events.append(Finished(StopReason.END_TURN))
+    assembler = Assembler()
+    for event in events:
+        assembler.feed(event)
+    return assembler.message()
+
+
+@final
+class StreamDecoder(BaseDecoder):
+    """Decodes an answer that comes as lines of JSON, the last of them with a `stop_reason`."""
+
+    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
+        """Start a new answer. `provider` and `model` are there as in every wire."""
+        turn = _Turn()
+        super().__init__(LineSplitter(), turn.read)
+        self._turn = turn
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What was said beside the message."""
+        return parsed(self._turn.unnamed)
+
+    def _finish(self, events: list[Event]) -> None:
+        if not self._turn.is_finished:
+            raise cut_short()
+
+
+@final
+class _Turn:
+    """One answer as it is read."""
+
+    def __init__(self) -> None:
+        self.has_spoken = False
+        self.is_finished = False
+        self._call_count = 0
+        self.unnamed: Rest = {}
+
+    def read(self, payload: bytes, events: list[Event]) -> None:
+        """Add the events of a line, or of a whole message."""
+        mended = mend(payload, NAME)
+        if not mended:
+            return
+        said = _read(mended)
+        if mended not in payload:  # there are halves of pairs in it
+            said.content = text_with_halves(payload, "content") or said.content
+            delta = text_with_halves(payload, "arguments_delta")
+            said.arguments_delta = delta or said.arguments_delta
+        if said.rest is not None:
+            self._read_unnamed(mended, said.rest, events)
+        if said.role is not None and said.role.lower() != "assistant":
+            raise ProtocolError(f"{NAME}: not as expected: the role of an answer is assistant")
+        if said.content:
+            events.append(TextDelta(_TEXT, said.content))
+        if said.index is not None or said.arguments_delta is not None:
+            events.append(ToolCallDelta(said.index, said.id, said.name, said.arguments_delta))
+        for call in said.tool_calls or ():
+            self._read_call(call, events)
+        self.has_spoken = self.has_spoken or said.role is not None or bool(events)
+        if said.stop_reason is not None and not self.is_finished:
+            self.is_finished = True
+            raw = said.raw_stop_reason or said.stop_reason
+            usage = None if said.usage is None else usage_of(said.usage)
+            events.append(Finished(stop_reason_of(said.stop_reason), raw, usage))
+
+    def _read_call(self, call: Call, events: list[Event]) -> None:
+        """Tell of a whole call, under an index that no fragment has."""
+        index = _BEFORE_CALLS - self._call_count
+        self._call_count += 1
+        function = call.function or call
+        events.append(ToolCallDelta(index, call.id, function.name, _arguments(function.arguments)))
+        extras = parsed(call.rest) | ({} if call.type is None else {"type": call.type})
+        if call.function is not None:
+            extras[FORM] = {"function": "inside"}
+            if call.function.rest is not None:
+                extras["function"] = parsed(call.function.rest)
+        if extras:
+            events.append(ExtrasAdded(index, {NAME: extras}))
+
+    def _read_unnamed(self, payload: bytes, rest: Rest, events: list[Event]) -> None:
+        """Look for an error, and for content in parts; keep all else."""
+        if "error" in rest and text_of(rest["error"]) not in _NO_ERROR:
+            raise decode_error(200, payload)
+        parts = read_as(rest.get("content"), list[Raw])
+        if parts is not None:
+            del rest["content"]
+            for part in parts:
+                events += _part_events(part)
+        self.unnamed |= rest
+
+
+def _part_events(raw: Raw) -> list[Event]:
+    """Read a part of a content that is a list: text, or something to be kept."""
+    members = read_as(raw, dict[str, Raw]) or {}
+    kind = read_as(members.pop("type", None), str) or ""
+    text = read_as(members.pop("text", None), str) if kind == "text" else None
+    if text is None:
+        return [BlockAdded(_TEXT, Opaque(kind=kind, raw=text_of(raw), origin=NAME))]
+    extras = ExtrasAdded(_TEXT, {NAME: parsed(members)})
+    return [TextDelta(_TEXT, text), *([extras] if members else [])]
+
+
+def _arguments(raw: Raw) -> str:
+    """Return the text of an object as it came, also of one in a string."""
+    text = text_of(raw)
+    if text == "null":
+        return ""
+    return read_as(raw, str) or "" if text.startswith('"') else text

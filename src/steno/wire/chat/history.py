@@ -1,0 +1,224 @@
+"""Read requests: flat lists of messages become values of ours."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.call import AnyToolCall, InvalidToolCall, build_call
+from steno.content import Opaque, Text
+from steno.errors import InvalidRequest, InvalidValue
+from steno.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.outcome import Outcome
+from steno.request import Request
+from steno.tool import ToolDefinition
+from steno.wire.chat.shapes import NAME, PROVIDER
+from steno.wire.open import text_of
+from steno.wire.reading import (
+    Members,
+    elements,
+    take_arguments,
+    take_tools,
+    tool_of,
+    whole_message,
+)
+
+
+def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
+    """Read a request, or a bare list of messages; what we have no name for is kept.
+
+    `provider` is there as in every wire; this protocol seals nothing. Raises InvalidRequest if
+    there are no messages in it.
+    """
+    if data.lstrip()[:1] in ("[", b"["):
+        messages: list[Raw] | None = elements(data, "request")
+        body = Members(b"{}", "request")
+        body.note("body", "list")
+    else:
+        body = Members(data, "request")
+        messages = body.take_list("messages")
+    if messages is None:
+        raise InvalidRequest("request: messages must be a list")
+    history = _History()
+    return Request(
+        messages=tuple([history.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
+        tools=take_tools(body, _tool),
+        **_settings(body),
+        extras=body.extras(NAME),
+    )
+
+
+def _settings(body: Members) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in ("model", "tool_choice"):
+        if body.look(field, str):
+            found[field] = body.take(field, str)
+    if (body.look("max_tokens", int) or 0) > 0:
+        found["max_tokens"] = body.take("max_tokens", int)
+    for field, highest in (("temperature", 2), ("top_p", 1)):
+        value = body.look(field, float)
+        if value is not None and 0 <= value <= highest:
+            found[field] = body.take(field, float)
+    if body.look("stop", list[str]):
+        found["stop"] = tuple(body.take("stop", list[str]) or ())
+    return found
+
+
+def _tool(raw: Raw) -> ToolDefinition | None:
+    try:
+        members = Members(raw, "tool")
+    except InvalidRequest:
+        return None
+    name, description = members.take("name", str), members.take("description", str)
+    parameters = members.take("parameters", dict[str, Any])
+    strict = members.take("strict", bool)
+    if not (name and description and parameters):
+        return None
+    tool: ToolDefinition | None = None
+    for is_strict in (strict is not False, False):
+        if tool is None or tool.parameters != parameters:  # closing it would change it
+            tool = tool_of(
+                name=name,
+                description=description,
+                parameters=parameters,
+                strict=is_strict,
+                extras=None,
+            )
+    if tool is None:
+        return None
+    if strict is not (None if tool.strict else False):
+        members.note("strict", "absent" if strict is None else strict)
+    return msgspec.structs.replace(tool, extras=members.extras(NAME))
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+@final
+class _History:
+    """Reads messages one after the other."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def read(self, raw: Raw, place: str) -> Message:
+        """Read a message; one that our vocabulary cannot say is kept whole."""
+        members = Members(raw, place)
+        try:
+            message = self._read(members)
+        except InvalidValue:
+            message = None
+        return message or whole_message(members.raw, NAME)
+
+    def _read(self, members: Members) -> Message | None:
+        role = members.take("role", str) or ""
+        kind = _ROLES.get(role.lower(), "")
+        if role != kind:
+            members.put_back("role", role)
+        match kind:
+            case "system":
+                content = _content(members)
+                texts = tuple([block for block in content if isinstance(block, Text)])
+                if len(texts) < len(content):
+                    return None
+                return SystemMessage(texts, extras=members.extras(NAME))
+            case "user":
+                return UserMessage(_content(members), extras=members.extras(NAME))
+            case "assistant":
+                return self._assistant(members)
+            case "tool":
+                return _result(members)
+            case _:
+                return None
+
+    def _assistant(self, members: Members) -> AssistantMessage:
+        calls = members.take_list("tool_calls")
+        if calls == []:
+            members.put_back("tool_calls", [])
+        blocks = _content(members, is_empty_text=not calls)
+        made = [self._call(raw) for raw in calls or ()]
+        return AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
+
+    def _call(self, raw: Raw) -> AnyToolCall:
+        """Read a call, also one with a `function` inside."""
+        members = inner = Members(raw, "call")
+        if "function" in members and "name" not in members:
+            inner = Members(members.take("function", Raw) or b"null", "call")
+            members.note("function", "inside")
+        name = inner.take("name", str)
+        if name is None:
+            raise InvalidRequest("call: has no name")
+        id = members.take("id", str) if members.look("id", str) else None
+        if id is None:
+            members.note("id", "absent")  # or null, or empty, which stays among the members
+            self._made += 1
+            id = f"unnamed_{self._made}"
+        arguments, form = take_arguments(inner)
+        call = build_call(id, name, arguments)
+        if isinstance(call, InvalidToolCall):
+            form = form or "raw"
+        if form is not None:
+            members.note("arguments", form)
+        kept = None if inner is members else inner.extras(NAME)
+        if kept is not None:
+            members.put_back("function", kept[NAME])
+        return msgspec.structs.replace(call, extras=members.extras(NAME))
+
+
+_ROLES: Final = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+
+
+def _result(members: Members) -> ToolResultMessage:
+    has_failed = members.look("is_error", bool) is True
+    if has_failed:
+        members.take("is_error", bool)
+    return ToolResultMessage(
+        tool_call_id=members.take("tool_call_id", str) or "",
+        content=_content(members),
+        outcome=Outcome.ERROR if has_failed else Outcome.OK,
+        extras=members.extras(NAME),
+    )
+
+
+def _content(members: Members, *, is_empty_text: bool = True) -> tuple[Text | Opaque, ...]:
+    """Read text, null or parts; how it was written is noted where there is another way."""
+    text = members.take("content", str)
+    if text is not None:
+        if text or is_empty_text:
+            return (Text(text),)
+        members.note("content", "empty")
+        return ()
+    parts = members.take_list("content")
+    if parts is not None:
+        members.note("content", "parts")
+        return tuple(map(_part, parts))
+    if "content" not in members:
+        members.note("content", "absent")
+    elif text_of(members.take("content", Raw) or b"") == "null":
+        members.note("content", "null")
+    else:
+        raise InvalidRequest("message: content must be text")
+    return ()
+
+
+def _part(raw: Raw) -> Text | Opaque:
+    members = Members(raw, "part")
+    kind = members.take("type", str)
+    text = members.take("text", str) if kind == "text" else None
+    if text is not None:
+        return Text(text, extras=members.extras(NAME))
+    return Opaque(kind=kind or "", raw=members.raw, origin=NAME)

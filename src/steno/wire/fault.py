@@ -1,0 +1,175 @@
+"""Errors of providers, whatever shape they came in, as errors of ours.
+
+Five shapes of bodies are in use, and proxies add their own; all of them are read here, for every
+wire. What may be tried again is decided by status and kind, never by the words of the message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steno.errors import (
+    AuthenticationFailed,
+    ContextOverflow,
+    NotFound,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+)
+
+_LONGEST_MESSAGE: Final = 2_000
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_OVERFLOW: Final = re.compile(
+    r"context.?(length|window|size)|maximum context|prompt is too long|too many (input )?tokens"
+    r"|exceeds? the (available|maximum)",
+    re.IGNORECASE,
+)
+_RETRYABLE: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_NO_CREDIT: Final = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
+_STATUS_OF_TYPE: Final = {
+    "authentication_error": 401,
+    "permission_error": 403,
+    "permission_denied": 403,
+    "unauthenticated": 401,
+    "not_found_error": 404,
+    "not_found": 404,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "resource_exhausted": 429,
+    "overloaded_error": 529,
+    "overloaded": 529,
+    "unavailable": 503,
+    "timeout_error": 504,
+    "deadline_exceeded": 504,
+    "api_error": 500,
+    "server_error": 500,
+    "internal": 500,
+    "internalservererror": 500,
+}
+
+
+class _Said(NamedTuple):
+    """What a body says about an error."""
+
+    message: str
+    type: str | None = None
+    code: str | None = None
+    request_id: str | None = None
+
+
+def decode_error(
+    status: int, body: bytes | str, headers: Mapping[str, str] | None = None
+) -> ProviderError:
+    """Make an error of an answer: its status, its body of any shape, its headers."""
+    named = {name.lower(): value for name, value in (headers or {}).items()}
+    said = _read(body)
+    # Inside a stream that began with 200 only the kind of error tells how bad it is.
+    severity = status if status >= 400 else _severity(said)
+    cls, retryable = _judge(severity, said)
+    return cls(
+        said.message or f"the provider answered with status {status} and no explanation",
+        status=status,
+        type=said.type,
+        code=said.code,
+        request_id=said.request_id
+        or _first(named, "request-id", "x-request-id", "x-goog-request-id"),
+        retryable=retryable,
+        retry_after_s=_retry_after(named),
+    )
+
+
+def _judge(severity: int, said: _Said) -> tuple[type[ProviderError], bool]:
+    kinds = {said.type, said.code}
+    if "context_length_exceeded" in kinds or "exceed_context_size_error" in kinds:
+        return ContextOverflow, False
+    if severity in (400, 413, 422) and _OVERFLOW.search(said.message):
+        return ContextOverflow, False
+    if severity in (401, 403):
+        return AuthenticationFailed, False
+    if severity == 404:
+        return NotFound, False
+    if severity in (402, 429):
+        return RateLimited, severity == 429 and not kinds & _NO_CREDIT
+    if severity >= 500:
+        return Overloaded, severity in _RETRYABLE
+    return ProviderError, severity in _RETRYABLE
+
+
+def _severity(said: _Said) -> int:
+    for kind in (said.code, said.type):
+        if kind is None:
+            continue
+        if kind.isdigit() and 400 <= int(kind) < 600:
+            return int(kind)
+        if kind.lower() in _STATUS_OF_TYPE:
+            return _STATUS_OF_TYPE[kind.lower()]
+    return 400
+
+
+# -- bodies ----------------------------------------------------------------------------------
+
+
+def _read(body: bytes | str) -> _Said:
+    try:
+        found: Any = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        text = body.decode(errors="replace") if isinstance(body, bytes) else body
+        return _Said(_clean(text))
+    if isinstance(found, list) and found:
+        found = found[0]
+    if not isinstance(found, dict):
+        return _Said(_clean(str(found)))
+    request_id = _text(found.get("request_id"))
+    error = found.get("error")
+    if isinstance(error, str) and error:
+        return _Said(_clean(error), request_id=request_id)
+    fields: dict[str, Any] = error if isinstance(error, dict) else found
+    message = next((fields[name] for name in _MESSAGES if fields.get(name)), "")
+    return _Said(
+        _clean(message if isinstance(message, str) else msgspec.json.encode(message).decode()),
+        type=_text(fields.get("type") or fields.get("status")),
+        code=_text(fields.get("code")),
+        request_id=request_id,
+    )
+
+
+_MESSAGES: Final = ("message", "detail", "details", "error_description", "msg")
+
+
+def _text(value: object) -> str | None:
+    return str(value) if isinstance(value, (str, int)) and value != "" else None
+
+
+def _clean(text: str) -> str:
+    """Return one line without control characters, and not a whole page of HTML."""
+    line = _CONTROL.sub(" ", text).strip()
+    return line if len(line) <= _LONGEST_MESSAGE else line[:_LONGEST_MESSAGE] + " …"
+
+
+# -- headers ---------------------------------------------------------------------------------
+
+
+def _first(headers: Mapping[str, str], *names: str) -> str | None:
+    return next((headers[name] for name in names if headers.get(name)), None)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Read how long to wait: milliseconds, seconds, or a date."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        if "retry-after" not in headers:
+            return None
+        value = headers["retry-after"].strip()
+        if value.replace(".", "", 1).isdigit():
+            return float(value)
+        # A wait until a date is counted on the server's own clock.
+        moment, now = (parsedate_to_datetime(text) for text in (value, headers["date"]))
+        return max(0.0, (moment - now).total_seconds())
+    except (KeyError, ValueError, TypeError):
+        return None

@@ -1,0 +1,311 @@
+"""Read answers: whole ones and streams, by the same steps."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.assemble import Assembler
+from steno.content import Text, Thinking
+from steno.errors import InvalidRequest, ProtocolError
+from steno.event import (
+    BlockAdded,
+    BlockSealed,
+    Event,
+    ExtrasAdded,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+)
+from steno.message import AssistantMessage
+from steno.usage import StopReason
+from steno.wire.fault import decode_error
+from steno.wire.gemini.calls import CallReader
+from steno.wire.gemini.framing import AnswerSplitter
+from steno.wire.gemini.parts import block_of
+from steno.wire.gemini.shapes import (
+    ABSENT,
+    NAME,
+    PROVIDER,
+    Answer,
+    Candidate,
+    Function,
+    Part,
+    block_reason_of,
+    stop_reason_of,
+    usage_of,
+    value_of,
+)
+from steno.wire.open import NOT_AS_EXPECTED, Rest, explain, parsed, reader
+from steno.wire.sse import ErrorPayload
+from steno.wire.stream import StreamDecoder as BaseDecoder
+from steno.wire.stream import cut_short
+from steno.wire.writing import FORM, Target
+
+
+class _Everyone(msgspec.Struct):
+    """All candidates as they came."""
+
+    candidates: list[Raw]
+
+
+_decode: Final = msgspec.json.Decoder(Answer).decode
+_read: Final = reader(Answer, NAME)
+
+
+def decode_response(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> AssistantMessage:
+    """Decode a whole answer. Raises ProviderError if it holds one, ProtocolError if it is none.
+
+    `provider` and `model` (as it was asked for) are whom seals will be for.
+    """
+    turn = _Turn(provider, model)
+    events: list[Event] = []
+    turn.read(data.encode() if isinstance(data, str) else data, events)
+    if not turn.has_said_anything:
+        raise ProtocolError(f"{NAME}: an answer has candidates, or says why not")
+    turn.finish(events)
+    assembler = Assembler()
+    for event in events:
+        assembler.feed(event)
+    return assembler.message()
+
+
+@final
+class StreamDecoder(BaseDecoder):
+    """Decodes an answer that comes as server-sent events, or as a JSON array that grows."""
+
+    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
+        """Start a new answer. `provider` and `model` are whom seals will be for."""
+        turn, pieces = _Turn(provider, model), AnswerSplitter()
+        super().__init__(pieces, turn.read)
+        self._turn = turn
+        self._pieces = pieces
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What the provider said about its answer, beside the message."""
+        return self._turn.envelope
+
+    def _finish(self, events: list[Event]) -> None:
+        # There is no last event: a turn is over if a reason was given and nothing is half there.
+        if self._pieces.is_cut or not self._turn.has_ended:
+            raise cut_short()
+        self._turn.finish(events)
+
+
+@final
+class _Turn:
+    """One answer as it is read. Every block has an index of its own."""
+
+    def __init__(self, provider: str, model: str | None) -> None:
+        self._provider = provider
+        self._model = model
+        self._stop_reason: str | None = None
+        self._block_reason: str | None = None
+        self._usage: Raw = ABSENT
+        self._index = -1
+        self._growing: type[Text | Thinking] | None = None
+        """What the block at the index is, if more may be added to it."""
+        self._calls = CallReader()
+        self._first: Answer | None = None
+        self._about: Rest = {}
+        self._others: list[Raw] = []
+
+    @property
+    def has_said_anything(self) -> bool:
+        """Whether this is an answer at all."""
+        first = self._first
+        return first is not None and bool(
+            first.candidates
+            or first.model_version
+            or self._usage
+            or "promptFeedback" in self._about
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the turn is over, as far as anybody can tell."""
+        return self._stop_reason is not None or self._block_reason is not None
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """Everything that was said about the answer."""
+        found: dict[str, Any] = {}
+        if self._first is not None:
+            names = ("modelVersion", "responseId", "createTime")
+            first = self._first
+            values = (first.model_version, first.response_id, first.create_time)
+            found = {name: value for name, value in zip(names, values, strict=True) if value}
+        found |= {name: value_of(raw) for name, raw in self._about.items()}
+        if self._usage:
+            found["usageMetadata"] = value_of(self._usage)
+        if self._others:
+            found["other_candidates"] = [value_of(raw) for raw in self._others]
+        return found
+
+    def read(self, payload: bytes, events: list[Event]) -> None:
+        """Add the events of a chunk, or of a whole answer."""
+        # One function rather than a few: this runs for every word that a model says.
+        try:
+            answer = _decode(payload)
+        except NOT_AS_EXPECTED:
+            if payload.startswith(b"[DONE]"):
+                return  # some proxies end every stream like OpenAI's
+            answer = self._read_unusual(payload)
+        if self._first is None:
+            self._first = answer
+        if answer.usage_metadata:
+            self._usage = answer.usage_metadata
+        if answer.prompt_feedback:
+            self._read_feedback(answer.prompt_feedback)
+        candidates = answer.candidates
+        if not candidates:
+            return
+        candidate = candidates[0]
+        if len(candidates) > 1 or candidate.index != 0:
+            chosen = self._choose(candidates, payload)
+            if chosen is None:
+                return
+            candidate = chosen
+        content = candidate.content
+        if content is not None and content.parts:
+            for part in content.parts:
+                text = part.text
+                if (
+                    text is None
+                    or part.thought
+                    or part.thought_signature is not None
+                    or part.function_call is not None
+                    or part.rest is not None
+                ):
+                    self._read_part(part, events)
+                elif text:
+                    if self._growing is not Text:
+                        self._index += 1
+                        self._growing = Text
+                    events.append(TextDelta(self._index, text))
+        if candidate.finish_reason is not None or candidate.rest is not None:
+            self._read_about(candidate)
+        elif candidate.safety_ratings:
+            self._about["safetyRatings"] = candidate.safety_ratings
+
+    def finish(self, events: list[Event]) -> None:
+        """Add the end of the turn."""
+        self._calls.finish(events)
+        reason, raw = stop_reason_of(self._stop_reason), self._stop_reason
+        if raw is None and self._block_reason is not None:
+            reason, raw = StopReason.CONTENT_FILTER, self._block_reason
+        events.append(Finished(reason, raw, usage_of(self._usage)))
+
+    # -- beside what is said -----------------------------------------------------------------
+
+    def _read_unusual(self, payload: bytes) -> Answer:
+        if type(payload) is ErrorPayload:
+            raise decode_error(200, payload)
+        answer = _read(payload)
+        rest = answer.rest or {}
+        if rest.get("error") not in (None, b"null"):
+            raise decode_error(200, b'{"error":' + bytes(rest["error"]) + b"}")
+        self._about |= rest
+        for candidate in answer.candidates:
+            if candidate.content is not None and candidate.content.rest is not None:
+                self._about |= candidate.content.rest
+        return answer
+
+    def _read_feedback(self, feedback: Raw) -> None:
+        self._about["promptFeedback"] = feedback
+        self._block_reason = block_reason_of(feedback) or self._block_reason
+
+    def _choose(self, candidates: list[Candidate], payload: bytes) -> Candidate | None:
+        """Return the first candidate, if this chunk holds it; keep the others for the record."""
+        chosen = next((n for n, found in enumerate(candidates) if found.index == 0), None)
+        everyone = msgspec.json.decode(payload, type=_Everyone).candidates
+        self._others += [other for n, other in enumerate(everyone) if n != chosen]
+        return None if chosen is None else candidates[chosen]
+
+    def _read_about(self, candidate: Candidate) -> None:
+        """Read why the candidate ended, and what is known about it: sources, ratings."""
+        if candidate.finish_reason is not None:
+            self._stop_reason = str(candidate.finish_reason)
+        if candidate.safety_ratings:
+            self._about["safetyRatings"] = candidate.safety_ratings
+        for name, value in (
+            ("finishMessage", candidate.finish_message),
+            ("avgLogprobs", candidate.avg_logprobs),
+            ("tokenCount", candidate.token_count),
+        ):
+            if value is not None:
+                self._about[name] = Raw(msgspec.json.encode(value))
+        self._about |= candidate.rest or {}
+
+    # -- parts -------------------------------------------------------------------------------
+
+    def _target(self) -> Target:
+        """Return whom seals are for: the model as it was asked for, else as it calls itself."""
+        found = self._first.model_version if self._first is not None else None
+        return Target(self._provider, NAME, self._model or found or "")
+
+    def _read_part(self, part: Part, events: list[Event]) -> None:
+        """Read a part that is more than plain text."""
+        try:
+            if part.function_call is not None:
+                self._read_call(part.function_call, part, events)
+            elif part.text is None and part.rest is not None:
+                self._index += 1
+                self._growing = None
+                events.append(BlockAdded(self._index, block_of(_whole(part), self._target())))
+            elif part.text or part.thought_signature or part.rest:
+                self._read_words(part, events)
+        except (*NOT_AS_EXPECTED, InvalidRequest) as exc:  # what is kept as text was not read yet
+            raise ProtocolError(f"{NAME}: {explain(exc)}") from None
+
+    def _read_words(self, part: Part, events: list[Event]) -> None:
+        kind: type[Text | Thinking] = Thinking if part.thought else Text
+        # What is sealed must come back as it was: it is neither continued nor appended.
+        stands_alone = bool(part.thought_signature) or part.rest is not None
+        if stands_alone or self._growing is not kind:
+            self._index += 1
+        self._growing = None if stands_alone else kind
+        if kind is Thinking:
+            events.append(ThinkingDelta(self._index, part.text or ""))
+        elif part.text:
+            events.append(TextDelta(self._index, part.text))
+        self._read_beside(part, {FORM: {"text": "absent"}} if part.text is None else {}, events)
+
+    def _read_call(self, function: Function, part: Part, events: list[Event]) -> None:
+        if self._calls.goes_on(function, events):
+            return
+        self._index += 1
+        self._growing = None
+        unproven = None if part.thought_signature else self._target().model
+        extras = self._calls.begin(self._index, function, unproven, events)
+        if part.thought:
+            extras["thought"] = True
+        self._read_beside(part, extras, events)
+        self._calls.end(self._index, function, events)
+
+    def _read_beside(self, part: Part, extras: dict[str, Any], events: list[Event]) -> None:
+        """Add the seal of the latest block, and what else came with it."""
+        if part.thought_signature:
+            seal = self._target().seal(part.thought_signature)
+            events.append(BlockSealed(self._index, seal))
+        rest = part.rest or {}
+        if FORM in rest:  # a name of ours, which would mean something here
+            self._about[FORM] = rest.pop(FORM)
+        extras |= parsed(rest)
+        if extras:
+            events.append(ExtrasAdded(self._index, {NAME: extras}))
+
+
+def _whole(part: Part) -> Raw:
+    """Write a part again whose members were read one by one."""
+    members: dict[str, Any] = dict(part.rest or {})
+    if part.thought is not None:
+        members["thought"] = part.thought
+    if part.thought_signature is not None:
+        members["thoughtSignature"] = part.thought_signature
+    return Raw(msgspec.json.encode(members))

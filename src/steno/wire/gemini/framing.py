@@ -1,0 +1,128 @@
+r"""How an answer is cut into pieces: server-sent events, or one JSON array that grows.
+
+The first byte tells which: without `alt=sse` the API streams `[{...},\n{...}]`. An object where
+a stream was asked for is an error, or the answer of a proxy that does not stream.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, final
+
+from steno.json_object import is_json_text
+from steno.wire.pieces import MAX_BYTES, Pieces
+from steno.wire.sse import ErrorPayload, EventSplitter
+
+_BOM: Final = b"\xef\xbb\xbf"
+_BEFORE: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*+")
+_BLANK: Final = b" \t\r\n"
+_DONE: Final = b"[DONE]"
+
+
+@final
+class AnswerSplitter:
+    """Cuts an answer in either form into the payloads of its chunks."""
+
+    def __init__(self) -> None:
+        self._splitter: EventSplitter | ObjectSplitter | None = None
+        self._start = b""
+        self.is_cut = False
+        """Whether the bytes ended inside a chunk; known when closed."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take more bytes; return the payloads that are whole now. Raises ProtocolError."""
+        if self._splitter is None:
+            data = self._start + data
+            data = data[_skipped(data) :]
+            if _BOM.startswith(data):
+                self._start = data
+                return []
+            self._splitter = ObjectSplitter() if data[:1] in (b"[", b"{") else EventSplitter()
+        return self._splitter.feed(data)
+
+    def close(self) -> list[bytes]:
+        """Return what is left, unless the stream broke off inside it."""
+        left = [] if self._splitter is None else self._splitter.close()
+        whole = [payload for payload in left if _is_whole(payload)]
+        self.is_cut = len(whole) < len(left)
+        return whole
+
+
+def _skipped(data: bytes) -> int:
+    """Return how much at the start says nothing: blanks and byte order marks."""
+    match = _BEFORE.match(data)
+    assert match is not None  # the pattern takes nothing as well
+    return match.end()
+
+
+def _is_whole(payload: bytes) -> bool:
+    if type(payload) is ErrorPayload or payload == _DONE:
+        return True
+    return is_json_text(payload.decode(errors="replace"))
+
+
+_STRING: Final = rb'(?:[^"\\]++|\\.)*+'
+_BRACE: Final = re.compile(
+    rb'(?:[^"{}]++|"' + _STRING + rb'")*+'
+    rb'(?:(?P<brace>[{}])|"' + _STRING + rb"(?P<cut>\\?)\Z|\Z)",
+    re.DOTALL,
+)
+"""Up to the next brace that is not inside a string, or the end, which may be inside one."""
+_REST_OF_STRING: Final = re.compile(_STRING + rb'(?:"|(?P<cut>\\?)\Z)', re.DOTALL)
+
+
+@final
+class ObjectSplitter(Pieces):
+    """Cuts JSON objects out of an array, or out of nothing around them; each byte is read once."""
+
+    __slots__ = ("_cut", "_depth")
+
+    def __init__(self, *, max_bytes: int = MAX_BYTES) -> None:
+        """Start at the beginning of a stream."""
+        super().__init__(max_bytes=max_bytes)
+        self._depth = 0
+        self._cut: bytes | None = None
+        """Inside a string: a backslash that waits for what it escapes, or nothing."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take more bytes; return the objects that are whole now. Raises ProtocolError."""
+        if not data:
+            return []
+        found: list[bytes] = []
+        start = 0
+        for match in _BRACE.finditer(data, self._end_of_string(data)):
+            brace = match["brace"]
+            if brace == b"{":
+                if self._depth == 0:
+                    found += _between(self._join(data[start : match.end() - 1]))
+                    start = match.end() - 1
+                self._depth += 1
+            elif brace == b"}" and self._depth > 0:
+                self._depth -= 1
+                if self._depth == 0:
+                    found.append(self._join(data[start : match.end()]))
+                    start = match.end()
+            elif brace is None and match["cut"] is not None:
+                self._cut = match["cut"]
+        if start < len(data):
+            self._hold(data[start:])
+        self._check_lines(found)
+        return found
+
+    def close(self) -> list[bytes]:
+        """Return what is left at the end: half an object, or what is none."""
+        return _between(self._join(b""))
+
+    def _end_of_string(self, data: bytes) -> int:
+        """Return where the string ends that the last piece broke off in."""
+        if self._cut is None:
+            return 0
+        match = _REST_OF_STRING.match(data, len(self._cut))
+        assert match is not None  # the pattern takes whatever comes
+        self._cut = match["cut"]
+        return match.end()
+
+
+def _between(text: bytes) -> list[bytes]:
+    """Return what stands between two objects, if it is more than punctuation."""
+    return [text] if text.strip(_BLANK + b"[],") else []

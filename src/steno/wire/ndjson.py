@@ -1,0 +1,41 @@
+"""Newline-delimited JSON: bytes in any pieces become whole lines.
+
+Lines break at LF alone; JSON allows a CR and blanks around a value, so those stay where they are,
+and so may the LF. Empty lines are left out; one of blanks alone is for the reader to leave out.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from steno.wire.pieces import Pieces
+
+
+@final
+class LineSplitter(Pieces):
+    """Collects bytes and gives out whole lines."""
+
+    __slots__ = ()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take more bytes; return the lines that are whole now. Raises ProtocolError."""
+        line_end = data.find(b"\n")
+        if line_end < 0:
+            self._hold(data)
+            return []
+        if self._held:
+            data = self._join(data)
+        elif line_end == len(data) - 1:  # just one line: many servers send so
+            return [] if data.isspace() else [data]
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if rest:
+            self._hold(rest)
+        if all(lines) and b"\r" not in lines:  # both are cheaper than a look at every line
+            return lines
+        return [line for line in lines if line.strip()]
+
+    def close(self) -> list[bytes]:
+        """Return what is left at the end: servers forget the last line feed."""
+        rest = self._join(b"")
+        return [rest] if rest.strip() else []

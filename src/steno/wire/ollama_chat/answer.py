@@ -1,0 +1,219 @@
+"""Read answers: whole ones and streams, by the same steps."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.assemble import Assembler
+from steno.errors import ProtocolError
+from steno.event import (
+    BlockAdded,
+    Event,
+    ExtrasAdded,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+)
+from steno.message import AssistantMessage
+from steno.usage import StopReason
+from steno.wire.fault import decode_error
+from steno.wire.ndjson import LineSplitter
+from steno.wire.ollama_chat.shapes import (
+    NAME,
+    PROVIDER,
+    Call,
+    Function,
+    Line,
+    WordsLine,
+    image_of,
+    stop_reason_of,
+    usage_of,
+)
+from steno.wire.open import (
+    NOT_AS_EXPECTED,
+    Rest,
+    mend,
+    parsed,
+    plain,
+    read_as,
+    reader,
+    text_of,
+    text_with_halves,
+)
+from steno.wire.stream import StreamDecoder as BaseDecoder
+from steno.wire.stream import cut_short
+from steno.wire.writing import FORM
+
+_TEXT: Final = 0
+_THINKING: Final = 1
+_FIRST_CALL: Final = 2
+
+_decode_words: Final = msgspec.json.Decoder(WordsLine).decode
+_read: Final = reader(Line, NAME)
+_NO_ERROR: Final = frozenset({"null", "false", '""'})
+
+
+def decode_response(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> AssistantMessage:
+    """Decode a whole answer. Raises ProviderError if it holds one, ProtocolError if it is none.
+
+    `provider` and `model` are there as in every wire; this protocol seals nothing.
+    """
+    turn = _Turn()
+    events: list[Event] = []
+    turn.read(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
+    turn.finish_whole(events)
+    assembler = Assembler()
+    for event in events:
+        assembler.feed(event)
+    return assembler.message()
+
+
+@final
+class StreamDecoder(BaseDecoder):
+    """Decodes an answer that comes as lines of JSON, the last of them with `done`."""
+
+    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
+        """Start a new answer. `provider` and `model` are there as in every wire."""
+        turn = _Turn()
+        super().__init__(LineSplitter(), turn.read)
+        self._turn = turn
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What the server said about its answer, beside the message; durations in nanoseconds."""
+        return self._turn.envelope
+
+    def _finish(self, events: list[Event]) -> None:
+        if self._turn.last is None:
+            raise cut_short()
+
+
+@final
+class _Turn:
+    """One answer as it is read."""
+
+    def __init__(self) -> None:
+        self.last: Line | None = None
+        self._first: Line | None = None
+        self._call_count = 0
+        self._ids: set[str] = set()
+        self._unnamed: Rest = {}
+        self._logprobs: list[Raw] = []
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for line in (self.last, self._first):  # what the first line says was so from the start
+            found |= plain(line) if line is not None else {}
+        for name in ("message", "done", "done_reason"):
+            found.pop(name, None)
+        found |= parsed(self._unnamed)
+        if self._logprobs:
+            found["logprobs"] = [parsed({"": raw})[""] for raw in self._logprobs]
+        return found
+
+    def read(self, payload: bytes, events: list[Event]) -> None:
+        """Add the events of a line, or of a whole answer."""
+        try:
+            line = _decode_words(payload)
+        except NOT_AS_EXPECTED:
+            self._read_line(payload, events)
+            return
+        said = line.message
+        if said is None or line.done or self._first is None:
+            self._read_line(payload, events)
+            return
+        if said.thinking:
+            events.append(ThinkingDelta(_THINKING, said.thinking))
+        if said.content:
+            events.append(TextDelta(_TEXT, said.content))
+
+    def _read_line(self, payload: bytes, events: list[Event]) -> None:
+        """Read a line of which we do not know what it holds."""
+        mended = mend(payload, NAME)
+        if not mended:
+            return
+        line = _read(mended)
+        said = line.message
+        if said is not None and mended not in payload:  # there are halves of pairs in it
+            said.content = text_with_halves(payload, "message", "content") or said.content
+            said.thinking = text_with_halves(payload, "message", "thinking") or said.thinking
+        if line.rest is not None:
+            self._read_unnamed(mended, line.rest)
+        if said is not None:
+            if said.thinking:
+                events.append(ThinkingDelta(_THINKING, said.thinking))
+            if said.rest is not None:
+                images = _take_list(said.rest, "images")
+                events += [BlockAdded(_TEXT, image_of(image)) for image in images]
+                self._unnamed |= said.rest
+            if said.content:
+                events.append(TextDelta(_TEXT, said.content))
+            for call in said.tool_calls or ():
+                self._read_call(call, events)
+        if line.done and self.last is None:
+            self.last = line
+            reason = stop_reason_of(line.done_reason)
+            events.append(Finished(reason, line.done_reason, usage_of(line)))
+        self._first = self._first or line
+
+    def finish_whole(self, events: list[Event]) -> None:
+        """Add the end of a whole answer that does not say that it is one."""
+        if self.last is None:
+            if self._first is None or self._first.message is None:
+                raise ProtocolError(f"{NAME}: not as expected: there is no message in it")
+            events.append(Finished(StopReason.UNKNOWN))
+
+    def _read_call(self, call: Call, events: list[Event]) -> None:
+        """Tell of a call, which is always whole: the server's own index says nothing about it."""
+        index = _FIRST_CALL + self._call_count
+        self._call_count += 1
+        id = call.id if call.id not in self._ids else None
+        function = call.function or Function()
+        events.append(ToolCallDelta(index, id, function.name, _arguments(function.arguments)))
+        extras = _extras(call, function)
+        if id:
+            self._ids.add(id)
+        else:
+            extras.setdefault(FORM, {})["id"] = "absent"  # one is made up, and not for the server
+        if extras:
+            events.append(ExtrasAdded(index, {NAME: extras}))
+        events.append(ToolCallEnd(index))
+
+    def _read_unnamed(self, payload: bytes, rest: Rest) -> None:
+        """Look for an error; keep all else."""
+        if "error" in rest and text_of(rest["error"]) not in _NO_ERROR:
+            raise decode_error(200, payload)
+        self._logprobs += _take_list(rest, "logprobs")
+        self._unnamed |= rest
+
+
+def _take_list(rest: Rest, name: str) -> list[Raw]:
+    found = read_as(rest.get(name), list[Raw])
+    if found is not None:
+        del rest[name]
+    return found or []
+
+
+def _arguments(raw: Raw) -> str:
+    """Return the text of an object as it came; some servers put it into a string."""
+    text = text_of(raw)
+    if text == "null":
+        return ""
+    return read_as(raw, str) or "" if text.startswith('"') else text
+
+
+def _extras(call: Call, function: Function) -> dict[str, Any]:
+    extras = parsed(call.rest)
+    if function.rest is not None:
+        extras["function"] = parsed(function.rest)
+    form = {"type": call.type, "index": function.index}
+    form = {name: value for name, value in form.items() if value is not None}
+    return extras | ({FORM: form} if form else {})

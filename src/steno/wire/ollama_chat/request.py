@@ -1,0 +1,200 @@
+"""Write requests."""
+
+from __future__ import annotations
+
+from typing import Any, Final, assert_never, final
+
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.content import Image, Opaque, Text, Thinking
+from steno.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.request import Request
+from steno.wire.ollama_chat.parts import Parts
+from steno.wire.ollama_chat.shapes import NAME, PROVIDER
+from steno.wire.ollama_chat.tools import ANY_NAME, write_tool
+from steno.wire.report import Encoded, LossCode
+from steno.wire.writing import (
+    FORM,
+    MESSAGE,
+    Losses,
+    MessageWriter,
+    Target,
+    add_others,
+    dump,
+    extras_of,
+    is_sendable,
+    wire_name,
+    write_arguments,
+)
+from steno.wire.writing import Encoder as BaseEncoder
+
+_BETWEEN_TEXTS: Final = "\n\n"
+"""What stands between the texts of a user or a tool; those of a model are one text cut up."""
+
+
+def encode_request(request: Request, *, stream: bool | None = None) -> Encoded:
+    """Encode one request; an `Encoder` does the same for every turn of a conversation.
+
+    Without a word about `stream` the server streams: ask for a whole answer with False.
+    """
+    return Encoder().encode(request, stream=stream)
+
+
+@final
+class Encoder(BaseEncoder):
+    """Encodes the requests of a conversation, each message once."""
+
+    def _target(self, request: Request) -> Target:
+        return Target(PROVIDER, NAME, request.model)
+
+    def _new_writer(self, target: Target) -> MessageWriter:
+        return _Writer(target)
+
+    def _body(
+        self, request: Request, messages: bytes, losses: Losses, *, stream: bool | None
+    ) -> bytes:
+        members = _settings(request, losses)
+        if stream is not None:
+            members["stream"] = stream
+        # Messages last: the body of the next turn then begins with the bytes of this one.
+        head = dump(members)[:-1]
+        return head + (b"," if members else b"") + b'"messages":[' + messages + b"]}"
+
+
+def _settings(request: Request, losses: Losses) -> dict[str, Any]:
+    extras = extras_of(request, NAME, losses)
+    extras.pop(FORM, None)
+    members: dict[str, Any] = {"model": request.model} if request.model else {}
+    if request.tools or "tools" in extras:
+        tools = [write_tool(t, losses, f".tools[{n}]") for n, t in enumerate(request.tools)]
+        members["tools"] = add_others(tools, extras.pop("tools", None))
+    if request.tool_choice not in (None, "auto"):
+        losses.note(LossCode.SETTING, "left out the choice of a tool, which is the model's here")
+    options = {
+        "num_predict": request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "stop": request.stop or None,
+    }
+    options = {name: value for name, value in options.items() if value is not None}
+    if options:
+        members["options"] = (extras.pop("options", None) or {}) | options
+    return members | extras
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+@final
+class _Writer(MessageWriter):
+    """Writes one object for each message."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._written: list[bytes] = []
+        self._names: dict[str, tuple[str, str]] = {}
+        """By the id of a call: the name of its tool, ours and the server's."""
+        self._made_up: set[str] = set()
+        """Ids that the server never gave, and is not told."""
+
+    def add(self, message: Message) -> None:
+        match message:
+            case SystemMessage() | UserMessage():
+                self._say(message)
+            case AssistantMessage():
+                self._assistant(message)
+            case ToolResultMessage():
+                self._result(message)
+            case _:
+                assert_never(message)
+
+    def finish(self) -> bytes:
+        if len(self._written) > 1:
+            self._written = [b",".join(self._written)]
+        return b"".join(self._written)
+
+    def _say(self, message: SystemMessage | UserMessage) -> None:
+        first = message.content[0]
+        if isinstance(first, Opaque) and first.kind == MESSAGE:
+            if is_sendable(first, NAME, self.losses, at=".content[0]"):
+                self._written.append(first.raw.encode())
+            return
+        extras = extras_of(message, NAME, self.losses)
+        form: dict[str, Any] = extras.pop(FORM, {})
+        parts = Parts(self.losses, _BETWEEN_TEXTS)
+        for number, block in enumerate(message.content):
+            parts.add(block, f".content[{number}]")
+        self._write({"role": message.role.value}, parts.members(form), extras)
+
+    def _assistant(self, message: AssistantMessage) -> None:
+        extras = extras_of(message, NAME, self.losses)
+        form: dict[str, Any] = extras.pop(FORM, {})
+        parts = Parts(self.losses, "")
+        for number, block in enumerate(message.content):
+            at = f".content[{number}]"
+            match block:
+                case Thinking():
+                    parts.add_thinking(block, at)
+                case ToolCall() | InvalidToolCall():
+                    parts.drop_seal(block, at)
+                    parts.add_call(self._call(block, at))
+                case Text() | Image() | Opaque():
+                    parts.add(block, at)
+                case _:
+                    assert_never(block)
+        self._write({"role": "assistant"}, parts.members(form), extras)
+
+    def _call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
+        extras = extras_of(call, NAME, self.losses, at=at)
+        form: dict[str, Any] = extras.pop(FORM, {})
+        name = call.name
+        if isinstance(call, ToolCall):
+            name = wire_name(call, ANY_NAME, self.losses, at=at)
+        self._names[call.id] = (call.name, name)
+        function: dict[str, Any] = {
+            "name": name,
+            **write_arguments(call, form.get("arguments"), self.losses, at=at),
+        }
+        if "index" in form:
+            function["index"] = form["index"]
+        members: dict[str, Any] = {"id": call.id}
+        if form.get("id") == "absent":
+            self._made_up.add(call.id)
+            members = {}
+        if "type" in form:
+            members["type"] = form["type"]
+        return members | {"function": function | extras.pop("function", {})} | extras
+
+    def _result(self, message: ToolResultMessage) -> None:
+        extras = extras_of(message, NAME, self.losses)
+        form: dict[str, Any] = extras.pop(FORM, {})
+        members: dict[str, Any] = {"role": "tool"}
+        id = message.tool_call_id
+        name = form.get("tool_name") or self._tool_name(message)
+        if name and name != "absent":
+            members["tool_name"] = name
+        if form.get("tool_call_id") != "absent" and id not in self._made_up:
+            members["tool_call_id"] = id
+        parts = Parts(self.losses, _BETWEEN_TEXTS)
+        for number, block in enumerate(message.content):
+            parts.add(block, f".content[{number}]")
+        if message.is_error:
+            self.losses.note(LossCode.OUTCOME, f"not told that the call ended as {message.outcome}")
+        otherwise = message.outcome.value if message.is_error else ""
+        self._write(members, parts.members(form, otherwise=otherwise), extras)
+
+    def _tool_name(self, message: ToolResultMessage) -> str:
+        """Return the name that the server knows the tool by."""
+        ours, theirs = self._names.get(message.tool_call_id, ("", ""))
+        return theirs if message.tool_name in ("", ours) else message.tool_name
+
+    def _write(self, *members: dict[str, Any]) -> None:
+        written: dict[str, Any] = {}
+        for some in members:
+            written |= some
+        self._written.append(dump(written))

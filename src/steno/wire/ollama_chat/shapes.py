@@ -1,0 +1,126 @@
+"""The JSON of an answer, as far as we have names for it, and its images."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from steno.content import Image, ImageData, Opaque
+from steno.usage import StopReason, Usage
+from steno.wire.open import Open, text_of
+from steno.wire.reading import bytes_of
+
+NAME: Final = "ollama_chat"
+PROVIDER: Final = "ollama"
+"""Whom we assume to speak this protocol if nobody says otherwise."""
+IMAGE: Final = "image"
+"""The kind of an Opaque block that is an image of a format we do not know."""
+
+
+class Function(Open):
+    """Name and arguments of a call."""
+
+    name: str | None = None
+    arguments: Raw = Raw()
+    index: int | None = None
+
+
+class Call(Open):
+    """A call. Servers before 0.12.10 gave it no id."""
+
+    id: str | None = None
+    type: str | None = None
+    function: Function | None = None
+
+
+class Said(Open):
+    """A message or a part of one."""
+
+    role: str | None = None
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[Call] | None = None
+
+
+class Line(Open):
+    """One line of an answer, or a whole one. The last line counts tokens and nanoseconds."""
+
+    model: str | None = None
+    created_at: str | None = None
+    message: Said | None = None
+    done: bool = False
+    done_reason: str | None = None
+    total_duration: int | None = None
+    load_duration: int | None = None
+    prompt_eval_count: int | None = None
+    prompt_eval_duration: int | None = None
+    eval_count: int | None = None
+    eval_duration: int | None = None
+
+
+class Words(Struct, forbid_unknown_fields=True, gc=False):
+    """A message that says or thinks a word, and nothing else."""
+
+    role: str | None = None
+    content: str | None = None
+    thinking: str | None = None
+
+
+class WordsLine(Struct, forbid_unknown_fields=True, gc=False):
+    """What nearly all lines are. The fewer members there are to read, the faster it goes."""
+
+    model: str | None = None
+    created_at: str | None = None
+    message: Words | None = None
+    done: bool = False
+
+
+_STOP_REASONS: Final = {
+    "": StopReason.END_TURN,  # older servers give no reason
+    "stop": StopReason.END_TURN,
+    "load": StopReason.END_TURN,
+    "unload": StopReason.END_TURN,
+    "length": StopReason.LENGTH,
+    "tool_calls": StopReason.TOOL_USE,
+}
+
+
+def stop_reason_of(raw: str | None) -> StopReason:
+    """Map the server's word for why it stopped."""
+    return _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
+
+
+def usage_of(line: Line) -> Usage | None:
+    """Read the counts of the last line; the server leaves out those that are 0."""
+    counts = [
+        count if count is None or count >= 0 else None
+        for count in (line.prompt_eval_count, line.eval_count)
+    ]
+    if counts == [None, None]:
+        return None
+    return Usage(input_tokens=counts[0], output_tokens=counts[1])
+
+
+# -- images ----------------------------------------------------------------------------------
+
+_FORMATS: Final = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
+)
+
+
+def image_of(raw: Raw) -> Image | Opaque:
+    """Read an image of a list of them: base64 without a word about its type."""
+    try:
+        data = bytes_of(msgspec.json.decode(raw, type=str))
+    except msgspec.ValidationError:
+        data = None
+    for start, mime_type in _FORMATS:
+        if data is not None and start.match(data):
+            return Image(source=ImageData(data), mime_type=mime_type)
+    return Opaque(kind=IMAGE, raw=text_of(raw), origin=NAME)

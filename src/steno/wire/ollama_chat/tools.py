@@ -1,0 +1,88 @@
+"""Tool definitions, there and back.
+
+The server reads a schema into fields of its own and drops the keywords it has none for. They are
+sent all the same, since newer servers know more of them, and reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Raw
+
+from steno.errors import InvalidRequest
+from steno.json_object import expose, freeze_mapping
+from steno.tool import ToolDefinition
+from steno.wire.ollama_chat.shapes import NAME
+from steno.wire.reading import Members, tool_of
+from steno.wire.report import LossCode
+from steno.wire.writing import FORM, Losses, extras_of, wire_name
+
+ANY_NAME: Final = re.compile(r".+", re.DOTALL)
+"""The server takes every name."""
+
+_NO_RULE: Final = frozenset({"$schema", "$id", "$comment", "title"})
+"""Keywords that nobody misses."""
+_KNOWN: Final = frozenset({"type", "$defs", "items", "required", "properties"}) | _NO_RULE
+_KNOWN_INSIDE: Final = _NO_RULE | frozenset(
+    {"anyOf", "type", "items", "description", "enum", "properties", "required"}
+)
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+def read_tool(raw: Raw) -> ToolDefinition | None:
+    """Read a definition; None if it is none of ours."""
+    try:
+        members = Members(raw, "tool")
+        function = Members(members.take("function", Raw) or b"null", "tool")
+    except InvalidRequest:
+        return None
+    if members.take("type", str) != "function":
+        return None
+    found: dict[str, Any] = {"description": None, "parameters": None}
+    for name, hint in (("description", str), ("parameters", dict[str, Any])):
+        if function.look(name, hint):
+            found[name] = function.take(name, hint)
+        else:
+            members.note(name, "absent")  # or null, or empty, which stays among the members
+    name = function.take("name", str) or ""
+    kept = function.extras(NAME)
+    if kept is not None:
+        members.put_back("function", kept[NAME])
+    return tool_of(name=name, **found, strict=False, extras=members.extras(NAME))
+
+
+# -- writing ---------------------------------------------------------------------------------
+
+
+def write_tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
+    """Write a definition, and note what of it the server will not see."""
+    extras = extras_of(tool, NAME, losses, at=at)
+    form: dict[str, Any] = extras.pop(FORM, {})
+    parameters = expose(freeze_mapping(tool.parameters))
+    function = {
+        "name": wire_name(tool, ANY_NAME, losses, at=at),
+        "description": tool.description,
+        "parameters": parameters,
+    }
+    function = {name: value for name, value in function.items() if form.get(name) != "absent"}
+    ignored = sorted(set(_ignored(parameters, _KNOWN)))
+    if ignored:
+        losses.note(LossCode.TOOL, f"the server does not look at {', '.join(ignored)}", at=at)
+    return {"type": "function", "function": function | extras.pop("function", {})} | extras
+
+
+def _ignored(schema: object, known: frozenset[str]) -> Iterator[str]:
+    """Return the keywords without effect; `$defs` and `items` reach the model as they are."""
+    if not isinstance(schema, Mapping):
+        return
+    yield from schema.keys() - known
+    properties, choices = schema.get("properties"), schema.get("anyOf")
+    for inner in properties.values() if isinstance(properties, Mapping) else ():
+        yield from _ignored(inner, _KNOWN_INSIDE)
+    for inner in choices if isinstance(choices, list) and "anyOf" in known else ():
+        yield from _ignored(inner, _KNOWN_INSIDE)

@@ -1,0 +1,302 @@
+"""Read answers: whole ones and streams, by the same steps."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.assemble import Assembler
+from steno.call import Seal
+from steno.errors import ProtocolError
+from steno.event import (
+    BlockSealed,
+    Event,
+    ExtrasAdded,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from steno.message import AssistantMessage
+from steno.usage import StopReason
+from steno.wire.fault import decode_error
+from steno.wire.open import (
+    NOT_AS_EXPECTED,
+    Rest,
+    mend,
+    parsed,
+    plain,
+    read_as,
+    reader,
+    text_of,
+    text_with_halves,
+)
+from steno.wire.openai_chat.shapes import (
+    NAME,
+    PROVIDER,
+    Answer,
+    Call,
+    Choice,
+    Function,
+    Said,
+    Tokens,
+    stop_reason_of,
+    usage_of,
+)
+from steno.wire.sse import ErrorPayload, EventSplitter
+from steno.wire.stream import StreamDecoder as BaseDecoder
+from steno.wire.stream import cut_short
+
+_TEXT: Final = 0
+_THINKING: Final = 1
+
+_decode: Final = msgspec.json.Decoder(Answer).decode
+_read: Final = reader(Answer, NAME)
+_read_tokens: Final = reader(Tokens, NAME)
+
+
+def decode_response(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> AssistantMessage:
+    """Decode a whole answer. Raises ProviderError if it holds one, ProtocolError if it is none.
+
+    `provider` and `model` (as it was asked for) are whom seals will be for.
+    """
+    turn = _Turn(provider, model, is_whole=True)
+    events: list[Event] = []
+    turn.read(data.encode() if isinstance(data, str) else data, events)
+    if not turn.has_choices:
+        raise ProtocolError(f"{NAME}: an answer has choices")
+    turn.finish(events)
+    return assemble(events)
+
+
+@final
+class StreamDecoder(BaseDecoder):
+    """Decodes an answer that comes as server-sent events, with or without a `[DONE]`."""
+
+    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
+        """Start a new answer. `provider` and `model` are whom seals will be for."""
+        turn = _Turn(provider, model, is_whole=False)
+        super().__init__(EventSplitter(), turn.read)
+        self._turn = turn
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What the provider said about its answer, beside the message."""
+        return self._turn.envelope
+
+    def _finish(self, events: list[Event]) -> None:
+        if not self._turn.is_finished:
+            if self._turn.stop_reason is None:
+                raise cut_short()
+            self._turn.finish(events)
+
+
+@final
+class _Turn:
+    """One answer as it is read."""
+
+    def __init__(self, provider: str, model: str | None, *, is_whole: bool) -> None:
+        self._provider = provider
+        self._model = model
+        self.stop_reason: str | None = None
+        self.is_finished = False
+        self._is_whole = is_whole
+        self._first: Answer | None = None
+        self._tokens: Tokens | None = None
+        self._unnamed: Rest = {}
+        self._others: list[Choice] = []
+        self._extras: dict[str, Any] = {}
+        self._details: list[dict[str, Any]] = []
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether anything was answered at all."""
+        return self._first is not None and bool(self._first.choices)
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """Everything that was said about the answer."""
+        found = plain(self._first) if self._first is not None else {}
+        found.pop("choices", None)
+        found |= parsed(self._unnamed)
+        if self._tokens is not None:
+            found["usage"] = plain(self._tokens)
+        if self._others:
+            found["other_choices"] = plain(self._others)
+        return found
+
+    def read(self, payload: bytes, events: list[Event]) -> None:
+        """Add the events of a chunk, or of a whole answer."""
+        # One function rather than a few: this runs for every word that a model says.
+        try:
+            answer = _decode(payload)
+        except NOT_AS_EXPECTED:
+            if payload.startswith(b"[DONE]"):
+                self.finish(events)
+                return
+            answer = self._read_unusual(payload)
+        for choice in answer.choices:
+            said = choice.delta
+            if said is None or choice.index != 0 or choice.rest is not None or self._is_whole:
+                said = self._choose(choice)
+            if said is not None:
+                if said.rest is not None:
+                    self._read_odd(said, said.rest, events)
+                elif said.reasoning_content or said.reasoning:
+                    thinking = said.reasoning_content or said.reasoning or ""
+                    events.append(ThinkingDelta(_THINKING, thinking))
+                if said.content:
+                    events.append(TextDelta(_TEXT, said.content))
+                if said.tool_calls is not None:
+                    events.extend(map(_call_delta, said.tool_calls))
+                if said.refusal:
+                    self._extras["refusal"] = self._extras.get("refusal", "") + said.refusal
+            if choice.finish_reason is not None and choice.index == 0:
+                self.stop_reason = choice.finish_reason
+        if answer.usage is not None:
+            self._tokens = answer.usage
+        if self._first is None:
+            self._first = answer
+
+    def finish(self, events: list[Event]) -> None:
+        """Add the end of the turn, once."""
+        if self.is_finished:
+            return
+        self.is_finished = True
+        reason = stop_reason_of(self.stop_reason)
+        if self._details:
+            events.append(BlockSealed(_THINKING, self._seal()))
+        if self._extras:
+            events.append(ExtrasAdded(None, {NAME: self._extras}))
+            if "refusal" in self._extras:
+                reason = StopReason.CONTENT_FILTER
+        usage = usage_of(self._tokens) if self._tokens is not None else None
+        events.append(Finished(reason, self.stop_reason, usage))
+
+    def _choose(self, choice: Choice) -> Said | None:
+        """Return what the first choice says; the others are kept for the record."""
+        if choice.index != 0:
+            self._others.append(choice)
+            return None
+        if choice.rest is not None:
+            self._read_unnamed(choice.rest)
+        # Perplexity sends both: in a chunk the message is all so far, in an answer the delta is empty.
+        return (
+            (choice.message if self._is_whole else choice.delta) or choice.delta or choice.message
+        )
+
+    def _read_unusual(self, payload: bytes) -> Answer:
+        if type(payload) is ErrorPayload:
+            raise decode_error(200, payload)
+        mended = mend(payload, NAME)
+        answer = _read(mended)
+        if mended != payload:
+            _restore_halves(payload, answer)
+        if answer.rest is not None:
+            self._read_unnamed(answer.rest)
+            if "choices" in answer.rest:
+                raise ProtocolError(f"{NAME}: choices must be a list of objects")
+        return answer
+
+    # -- what only some servers say ----------------------------------------------------------
+
+    def _read_unnamed(self, rest: Rest) -> None:
+        """Look for errors and usage in places of their own; keep all of it."""
+        error = bytes(rest.get("error", b"null"))
+        if error != b"null":
+            raise decode_error(200, b'{"error":' + error + b"}")
+        self._unnamed |= rest
+        if self._tokens is None:
+            self._tokens = _tokens_of_groq(rest)
+
+    def _read_odd(self, said: Said, rest: Rest, events: list[Event]) -> None:
+        thinking = said.reasoning_content or said.reasoning or _thinking_of_details(rest)
+        if thinking:
+            events.append(ThinkingDelta(_THINKING, thinking))
+        for part in read_as(rest.pop("content", None), list[dict[str, Any]]) or ():
+            events.extend(_part_events(part))
+        call = read_as(rest.pop("function_call", None), Function)
+        if call is not None and (call.name or call.arguments):
+            events.append(ToolCallDelta(0, None, call.name, call.arguments))
+        for detail in read_as(rest.pop("reasoning_details", None), list[dict[str, Any]]) or ():
+            _add_detail(self._details, detail)
+        audio = read_as(rest.pop("audio", None), dict[str, Any])
+        if audio is not None and audio.get("id"):
+            self._extras["audio"] = {"id": audio["id"]}  # all that is wanted back
+        self._unnamed |= rest
+
+    def _seal(self) -> Seal:
+        model = self._model or (self._first.model if self._first else None) or ""
+        data = msgspec.json.encode(self._details).decode()
+        return Seal(data=data, provider=self._provider, api=NAME, model=model)
+
+
+def assemble(events: list[Event]) -> AssistantMessage:
+    """Make the message of a whole turn."""
+    assembler = Assembler()
+    for event in events:
+        assembler.feed(event)
+    return assembler.message()
+
+
+def _restore_halves(payload: bytes, answer: Answer) -> None:
+    """Put back half characters that were mended away: their other halves may come next."""
+    for number, choice in enumerate(answer.choices):
+        delta = choice.delta
+        if delta is None:
+            continue
+        place = ("choices", number, "delta")
+        delta.content = text_with_halves(payload, *place, "content") or delta.content
+        for position, call in enumerate(delta.tool_calls or ()):
+            if call.function is not None:
+                path = (*place, "tool_calls", position, "function", "arguments")
+                call.function.arguments = text_with_halves(payload, *path) or call.function.arguments
+
+
+def _call_delta(call: Call) -> ToolCallDelta:
+    function = call.function
+    if function is None:
+        return ToolCallDelta(call.index, call.id)
+    arguments = function.arguments
+    if function.rest is not None and "arguments" in function.rest:
+        arguments = text_of(function.rest["arguments"])  # an object, where a string is due
+    return ToolCallDelta(call.index, call.id, function.name, arguments)
+
+
+def _part_events(part: dict[str, Any]) -> list[Event]:
+    """Read a content part: Mistral streams lists of them."""
+    if part.get("type") == "thinking":
+        thoughts = part.get("thinking")
+        texts = [t.get("text", "") for t in thoughts] if isinstance(thoughts, list) else [thoughts]
+        return [ThinkingDelta(_THINKING, "".join(map(str, texts)))]
+    text = part.get("text")
+    return [TextDelta(_TEXT, text)] if isinstance(text, str) else []
+
+
+def _thinking_of_details(rest: Rest) -> str:
+    details = read_as(rest.get("reasoning_details"), list[dict[str, Any]]) or ()
+    texts = [detail.get("text") or detail.get("summary") for detail in details]
+    return "".join([text for text in texts if isinstance(text, str)])
+
+
+def _tokens_of_groq(rest: Rest) -> Tokens | None:
+    inner = read_as(rest.get("x_groq"), dict[str, Raw]) or {}
+    return _read_tokens(inner["usage"]) if "usage" in inner else None
+
+
+def _add_detail(details: list[dict[str, Any]], news: dict[str, Any]) -> None:
+    """Add a fragment to the detail it continues: the last one of the same kind and index."""
+    last = details[-1] if details else {}
+    if not details or any(last.get(key) != news.get(key) for key in ("type", "index", "id")):
+        details.append(news)
+        return
+    for name, value in news.items():
+        grows = name in _GROWING and isinstance(value, str) and isinstance(last.get(name), str)
+        last[name] = last[name] + value if grows else value
+
+
+_GROWING: Final = frozenset({"text", "summary", "data"})

@@ -1,0 +1,127 @@
+"""The JSON of an answer, as far as we have names for it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import field
+
+from steno.usage import StopReason, Usage
+from steno.wire.open import Open
+
+
+class Function(Open):
+    """Name and arguments of a call."""
+
+    name: str | None = None
+    arguments: str | None = None
+
+
+class Call(Open):
+    """A call, or a fragment of one."""
+
+    index: int | None = None
+    id: str | None = None
+    type: str | None = None
+    function: Function | None = None
+
+
+class Said(Open):
+    """A message or a part of one."""
+
+    role: str | None = None
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[Call] | None = None
+
+
+class Choice(Open):
+    """One of the answers; all but the first are kept and not read."""
+
+    index: int = 0
+    delta: Said | None = None
+    message: Said | None = None
+    finish_reason: str | None = None
+    logprobs: None = None
+
+
+class PromptDetails(Open):
+    """What the prompt was made of."""
+
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    created_cache_tokens: int | None = None
+
+
+class CompletionDetails(Open):
+    """What the answer was made of."""
+
+    reasoning_tokens: int | None = None
+
+
+class Tokens(Open):
+    """What an answer cost."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: PromptDetails | None = None
+    completion_tokens_details: CompletionDetails | None = None
+
+
+class Answer(Open):
+    """A whole answer, or one chunk of it."""
+
+    choices: list[Choice] = field(default_factory=list)
+    id: str | None = None
+    object: str | None = None
+    created: int | float | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+    service_tier: str | None = None
+    usage: Tokens | None = None
+    obfuscation: str | None = None
+
+
+NAME: Final = "openai_chat"
+PROVIDER: Final = "openai"
+"""Whom we assume to speak this protocol if nobody says otherwise."""
+
+_STOP_REASONS: Final = {
+    "stop": StopReason.END_TURN,
+    "eos": StopReason.END_TURN,
+    "end_turn": StopReason.END_TURN,
+    "length": StopReason.LENGTH,
+    "max_tokens": StopReason.LENGTH,
+    "model_length": StopReason.LENGTH,
+    "tool_calls": StopReason.TOOL_USE,
+    "tool_use": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+    "content_filter": StopReason.CONTENT_FILTER,
+    "refusal": StopReason.CONTENT_FILTER,
+    "error": StopReason.ERROR,
+    "abort": StopReason.ABORTED,
+}
+
+
+def stop_reason_of(raw: str | None) -> StopReason:
+    """Map the provider's word for why it stopped."""
+    return _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
+
+
+def usage_of(tokens: Tokens) -> Usage:
+    """Read the counts; prompt tokens include what was cached, completion tokens all thinking."""
+    prompt = tokens.prompt_tokens_details
+    completion = tokens.completion_tokens_details
+    counts: dict[str, Any] = {
+        "input_tokens": tokens.prompt_tokens,
+        "output_tokens": tokens.completion_tokens,
+        "cache_read_tokens": prompt.cached_tokens if prompt else None,
+        "cache_write_tokens": (prompt.cache_write_tokens or prompt.created_cache_tokens)
+        if prompt
+        else None,
+        "thinking_tokens": completion.reasoning_tokens if completion else None,
+    }
+    return Usage(**{name: count for name, count in counts.items() if count is None or count >= 0})

@@ -1,0 +1,272 @@
+"""Read answers: whole ones and streams, by the same steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.assemble import Assembler
+from steno.errors import ProtocolError
+from steno.event import Event, Finished, TextDelta
+from steno.json_object import replace_lone_escapes
+from steno.message import AssistantMessage
+from steno.usage import StopReason
+from steno.wire.fault import decode_error
+from steno.wire.open import NOT_AS_EXPECTED, Rest, parsed, read_as, read_members, reader
+from steno.wire.openai_responses.shapes import (
+    BEGINS,
+    BOOKKEEPING,
+    ENDS,
+    GROWING,
+    NAME,
+    NULL,
+    PROVIDER,
+    REPEATED,
+    TEXT,
+    Answer,
+    Delta,
+    stop_reason_of,
+    usage_of,
+)
+from steno.wire.openai_responses.tell import Teller, check_utf8
+from steno.wire.sse import ErrorPayload, EventSplitter
+from steno.wire.stream import StreamDecoder as BaseDecoder
+from steno.wire.stream import cut_short
+
+_NOWHERE: Final = "\0"
+
+_decode: Final = msgspec.json.Decoder(Delta).decode
+_read_delta: Final = reader(Delta, NAME)
+_read_answer: Final = reader(Answer, NAME)
+
+
+def decode_response(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> AssistantMessage:
+    """Decode a whole answer. Raises ProviderError if it holds one, ProtocolError if it is none.
+
+    `provider` and `model` (as it was asked for) are whom seals will be for.
+    """
+    turn = _Turn(provider, model)
+    events: list[Event] = []
+    turn.read_whole(data.encode() if isinstance(data, str) else data, events)
+    assembler = Assembler()
+    for event in events:
+        assembler.feed(event)
+    return assembler.message()
+
+
+@final
+class StreamDecoder(BaseDecoder):
+    """Decodes an answer that comes as server-sent events, with or without their names."""
+
+    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
+        """Start a new answer. `provider` and `model` are whom seals will be for."""
+        turn = _Turn(provider, model)
+        super().__init__(EventSplitter(), turn.read)
+        self._turn = turn
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What the provider said about its answer, beside the message."""
+        return self._turn.envelope
+
+    def close(self) -> Iterator[Event]:
+        """Say that there are no more bytes; return the last events. Calling it twice is fine."""
+        self._turn.is_closing = True
+        return super().close()
+
+    def _finish(self, events: list[Event]) -> None:
+        self._turn.close(events)
+
+
+@final
+class _Turn:
+    """One answer as it is read."""
+
+    def __init__(self, provider: str, model: str | None) -> None:
+        self._teller = Teller(provider, model)
+        self._unnamed: Rest = {}
+        self._fault: bytes | None = None
+        self._is_finished = False
+        self.is_closing = False
+        """Whether what comes now is only what was left at the end of the bytes."""
+        # Where the latest text belongs: most of it goes where the text before it went.
+        self._text_item: str | None = _NOWHERE
+        self._text_output: int | None = None
+        self._text_part: int | None = None
+        self._text_block = 0
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        about = read_as(self._teller.about, dict[str, Any]) or {}
+        found = parsed(self._unnamed) | about
+        found.pop("output", None)
+        return found
+
+    def read(self, payload: bytes, events: list[Event]) -> None:
+        """Add the events of one event of the stream."""
+        # One function rather than a few: this runs for every word that a model says.
+        try:
+            delta = _decode(payload)
+        except NOT_AS_EXPECTED:
+            self._read_unusual(payload, events)
+            return
+        if delta.type == TEXT and delta.delta:
+            if (
+                delta.item_id != self._text_item
+                or delta.content_index != self._text_part
+                or delta.output_index != self._text_output
+            ):
+                self._find_text(delta)
+            events.append(TextDelta(self._text_block, delta.delta))
+        else:
+            self._read_delta(delta, payload, events)
+
+    def read_whole(self, data: bytes, events: list[Event]) -> None:
+        """Add the events of a whole answer."""
+        data, _ = replace_lone_escapes(data)
+        check_utf8(data)
+        answer = _read_answer(data)
+        if answer.error != NULL:
+            raise decode_error(200, b'{"error":' + bytes(answer.error) + b"}")
+        if answer.output is None and answer.status is None:
+            raise ProtocolError(f"{NAME}: neither output nor status")
+        self._teller.about = Raw(data)
+        self._finish(answer, answer.status, events)
+
+    def close(self, events: list[Event]) -> None:
+        """Add what the end of the bytes means. Raises CutShort if it comes too early."""
+        self._raise_fault()
+        if not self._is_finished:
+            self._teller.end_refusals(events)
+            raise cut_short()
+
+    # -- deltas ------------------------------------------------------------------------------
+
+    def _find_text(self, delta: Delta) -> None:
+        self._raise_fault()
+        places = self._teller.places
+        item = places.find(delta.item_id, delta.output_index)
+        self._text_block = places.grow(item, delta.content_index)
+        self._text_item, self._text_output = delta.item_id, delta.output_index
+        self._text_part = delta.content_index
+
+    def _read_delta(self, delta: Delta, payload: bytes, events: list[Event]) -> None:
+        self._raise_fault()
+        if delta.type in GROWING:
+            if delta.delta:
+                self._teller.tell_delta(delta, events)
+        elif delta.type not in BOOKKEEPING:
+            self._teller.keep(delta.type, payload, events)
+
+    def _read_odd_delta(self, payload: bytes, mended: bytes, events: list[Event]) -> None:
+        """Read a delta with members of its own, or with half a character in it."""
+        delta = _read_delta(mended)
+        self._unnamed |= delta.rest or {}
+        if mended != payload:
+            delta.delta = _with_halves(payload, delta.delta)
+        if delta.type == TEXT and delta.delta:
+            self._find_text(delta)
+            events.append(TextDelta(self._text_block, delta.delta))
+        else:
+            self._read_delta(delta, mended, events)
+
+    # -- other events of the stream ----------------------------------------------------------
+
+    def _read_unusual(self, payload: bytes, events: list[Event]) -> None:
+        """Read anything but a plain delta."""
+        self._text_item = _NOWHERE  # what comes next may belong elsewhere under the same names
+        if payload.startswith(b"[DONE]") or type(payload) is ErrorPayload:
+            self._raise_fault()
+            # OpenAI says it again in the last event, together with what became of the rest.
+            self._fault = payload if type(payload) is ErrorPayload else None
+            return
+        mended, _ = replace_lone_escapes(payload)
+        members = self._read_members(mended)
+        kind = read_as(members.pop("type", None), str) or ""
+        if kind in ENDS:
+            self._read_end(kind, members, events)
+            return
+        self._raise_fault()
+        index = read_as(members.get("output_index"), int)
+        if kind == "error":
+            self._fault = mended
+        elif kind in BEGINS:
+            self._teller.about = members.get("response")
+        elif kind == "response.output_item.added":
+            self._teller.begin_item(members.get("item", NULL), index, events)
+        elif kind == "response.output_item.done":
+            self._teller.end_item(members.get("item", NULL), index, events)
+        elif kind in GROWING:
+            self._read_odd_delta(payload, mended, events)
+        elif members.get("error", NULL) != NULL:
+            raise decode_error(200, mended)
+        elif kind in BOOKKEEPING:
+            self._read_progress(kind, members)
+        else:
+            self._teller.keep(kind, mended, events)
+
+    def _read_members(self, payload: bytes) -> Rest:
+        try:
+            check_utf8(payload)
+            return read_members(payload, NAME)
+        except ProtocolError:
+            if self.is_closing and not self._is_finished:
+                raise cut_short() from None
+            raise
+
+    def _read_progress(self, kind: str, members: Rest) -> None:
+        if kind == "response.content_part.added":
+            id = read_as(members.get("item_id"), str)
+            item = self._teller.places.find(id, read_as(members.get("output_index"), int))
+            part = read_as(members.get("part"), dict[str, Any]) or {}
+            # A part that stays empty has a number too; vLLM gives reasoning a part of text.
+            if part.get("type") in ("output_text", "refusal") and None not in item.parts:
+                self._teller.places.block(item, read_as(members.get("content_index"), int))
+        self._unnamed |= {name: members[name] for name in members.keys() - REPEATED}
+
+    def _raise_fault(self) -> None:
+        if self._fault is not None:
+            raise decode_error(200, self._fault)
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _read_end(self, kind: str, members: Rest, events: list[Event]) -> None:
+        about = self._teller.about = members.pop("response", self._teller.about)
+        answer = _read_answer(about) if about is not None else Answer()
+        self._unnamed |= {name: members[name] for name in members.keys() - REPEATED}
+        status = kind.removeprefix("response.")
+        if answer.status is not None and answer.status != "in_progress":
+            status = answer.status  # vLLM completes what is incomplete
+        self._finish(answer, status, events)
+        if answer.error != NULL:
+            raise decode_error(200, b'{"error":' + bytes(answer.error) + b"}")
+        self._raise_fault()
+        if status == "failed":
+            raise decode_error(200, b'{"error":{"type":"server_error"}}')
+
+    def _finish(self, answer: Answer, status: str | None, events: list[Event]) -> None:
+        """Add items that were not told before, and the end of the turn, once."""
+        if self._is_finished:
+            return
+        self._is_finished = True
+        self._teller.end_output(answer.output or [], events)
+        reason = stop_reason_of(status, answer.incomplete_details)
+        if self._teller.is_refused:
+            reason = StopReason.CONTENT_FILTER
+        usage = usage_of(answer.usage) if answer.usage is not None else None
+        events.append(Finished(reason, status, usage))
+
+
+def _with_halves(payload: bytes, mended: str) -> str:
+    """Return the delta with its half of a character, whose other half is in the next one."""
+    try:
+        found = json.loads(payload)["delta"]  # msgspec takes no halves
+    except RecursionError:
+        return mended
+    return found if isinstance(found, str) else mended

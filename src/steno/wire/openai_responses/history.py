@@ -1,0 +1,259 @@
+"""Read requests: anybody's recorded history becomes values of ours.
+
+What the model said between two items of anybody else's is one turn, however many items it has.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from steno.content import Opaque, Text
+from steno.errors import InvalidRequest, InvalidValue
+from steno.message import (
+    AssistantBlock,
+    AssistantMessage,
+    Message,
+    ResultBlock,
+    SystemMessage,
+    ToolResultMessage,
+    UserBlock,
+    UserMessage,
+)
+from steno.request import Request
+from steno.tool import ToolDefinition
+from steno.wire.openai_responses.item import block_of, read_item
+from steno.wire.openai_responses.shapes import MADE_BY, NAME, PROVIDER
+from steno.wire.reading import Members, image_of, tool_of, whole_message
+from steno.wire.writing import FORM, Target
+
+_OF_THE_MODEL: Final = frozenset(
+    [
+        *("reasoning", "item_reference", "compaction", "mcp_list_tools", "mcp_approval_request"),
+        *("program", "program_output", "tool_search_output"),
+    ]
+)
+"""Items of a model's turn whose names do not tell; calls of all kinds end in `_call`."""
+
+
+def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
+    """Read a recorded request; what we have no name for stays in extras and opaque blocks.
+
+    Seals in it are taken as those of the provider and model it was sent to. Raises
+    InvalidRequest if it is not a request of this protocol.
+    """
+    body = Members(_text(data), "request")
+    if "input" not in body and "instructions" not in body:
+        raise InvalidRequest("request: neither input nor instructions")
+    tools = _tools(body)
+    settings = _settings(body, tools)
+    target = Target(provider, NAME, settings["model"])
+    messages = [*_instructions(body), *_input(body, target)]
+    return Request(messages=tuple(messages), tools=tools, **settings, extras=body.extras(NAME))
+
+
+def _text(data: bytes | str) -> str:
+    try:
+        return data.decode() if isinstance(data, bytes) else data
+    except UnicodeDecodeError:
+        raise InvalidRequest("request: not UTF-8") from None
+
+
+def _settings(body: Members, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {"model": body.look("model", str) or ""}
+    if found["model"]:
+        body.take("model", str)
+    count = body.look("max_output_tokens", int)
+    if count is not None and count > 0:
+        found["max_tokens"] = body.take("max_output_tokens", int)
+    for field, highest in (("temperature", 2), ("top_p", 1)):
+        value = body.look(field, float)
+        if value is not None and 0 <= value <= highest:
+            found[field] = body.take(field, float)
+    choice = body.look("tool_choice", str)
+    if choice in ("auto", "none", "required"):
+        found["tool_choice"] = body.take("tool_choice", str)
+    elif named := body.look("tool_choice", dict[str, Any]):
+        for tool in tools:
+            if named == {"type": "function", "name": tool.original_name or tool.name}:
+                body.take("tool_choice", dict[str, Any])
+                found["tool_choice"] = tool.name
+    return found
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+def _tools(body: Members) -> tuple[ToolDefinition, ...]:
+    raws = body.take_list("tools")
+    if raws is None:
+        return ()
+    tools: dict[str, ToolDefinition] = {}
+    foreign: dict[str, Any] = {}
+    for position, raw in enumerate(raws):
+        tool = _tool(raw)
+        if tool is None or tool.name in tools:
+            foreign[str(position)] = msgspec.json.decode(raw)
+        else:
+            tools[tool.name] = tool
+    if foreign or not tools:
+        body.note("tools", foreign)
+    return tuple(tools.values())
+
+
+def _tool(raw: Raw) -> ToolDefinition | None:
+    members = Members(raw, "tool")
+    if members.take("type", str) != "function":
+        return None
+    name = members.take("name", str)
+    description = members.look("description", str)
+    parameters = members.look("parameters", dict[str, Any])
+    strict = members.take("strict", bool)
+    absent = [field for field in ("description", "parameters") if field not in members]
+    if strict is None and "strict" not in members:
+        absent.append("strict")
+    if absent:
+        members.note("absent", absent)
+    # What is empty stays among the members: our tools have a description and parameters.
+    if description and description.strip():
+        members.take("description", str)
+    if parameters:
+        members.take("parameters", dict[str, Any])
+    made = tool_of(
+        name=name or "",
+        description=description,
+        parameters=parameters,
+        strict=bool(strict),
+        extras=members.extras(NAME),
+    )
+    if made is not None and parameters and made.parameters != parameters:
+        return None  # closing it would change it
+    return made
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+def _instructions(body: Members) -> list[Message]:
+    text = body.look("instructions", str)
+    if text is None or not text.strip():
+        return []
+    body.take("instructions", str)
+    return [SystemMessage((Text(text),), extras={NAME: {FORM: {"place": "instructions"}}})]
+
+
+def _input(body: Members, target: Target) -> list[Message]:
+    text = body.look("input", str)
+    items = body.take_list("input")
+    if text is not None and text.strip():
+        body.take("input", str)
+        body.note("input", "string")
+        return [UserMessage((Text(text),))]
+    if not items:
+        body.note("input", "absent" if items is None else "empty")
+        return []
+    return _messages(items, target)
+
+
+def _messages(items: list[Raw], target: Target) -> list[Message]:
+    found: list[Message] = []
+    turn: list[AssistantBlock] = []
+    for number, raw in enumerate(items):
+        item = Members(raw, f"input[{number}]")
+        if _is_of_the_model(item):
+            turn += _blocks(raw, item, target)
+            continue
+        if turn:
+            found.append(_turn(turn, target))
+            turn = []
+        found.append(_message(item))
+    return [*found, _turn(turn, target)] if turn else found
+
+
+def _is_of_the_model(item: Members) -> bool:
+    kind, role = item.look("type", str), item.look("role", str)
+    if kind in ("message", None):
+        return role == "assistant"
+    return kind in _OF_THE_MODEL or kind.endswith("_call")
+
+
+def _blocks(raw: Raw, item: Members, target: Target) -> list[AssistantBlock]:
+    try:
+        return [block_of(piece, target) for piece in read_item(raw, "item")]
+    except InvalidValue:
+        return [Opaque(kind=item.look("type", str) or "message", raw=item.raw, origin=NAME)]
+
+
+def _turn(blocks: list[AssistantBlock], target: Target) -> AssistantMessage:
+    is_usual = target.provider == PROVIDER
+    extras = None if is_usual else {NAME: {FORM: {MADE_BY: target.provider}}}
+    return AssistantMessage(content=tuple(blocks), extras=extras)
+
+
+def _message(item: Members) -> Message:
+    raw = item.raw
+    try:
+        message = _read_message(item)
+    except InvalidValue:
+        message = None
+    return message or whole_message(raw, NAME)
+
+
+def _read_message(item: Members) -> Message | None:
+    kind, role = item.look("type", str), item.look("role", str)
+    if kind == "function_call_output":
+        return _result(item)
+    if kind not in ("message", None):
+        return None
+    if role == "user":
+        item.take("role", str)
+        return UserMessage(_content(item, "content"), extras=item.extras(NAME))
+    if role not in ("system", "developer"):
+        return None
+    if role == "system":
+        item.take("role", str)
+    content = _content(item, "content")
+    texts = [block for block in content if isinstance(block, Text)]
+    if len(texts) < len(content):
+        return None
+    return SystemMessage(tuple(texts), extras=item.extras(NAME) or {NAME: {}})
+
+
+def _result(item: Members) -> ToolResultMessage:
+    item.take("type", str)
+    call_id = item.take("call_id", str) or ""
+    content: tuple[ResultBlock, ...] = _content(item, "output")
+    return ToolResultMessage(tool_call_id=call_id, content=content, extras=item.extras(NAME))
+
+
+# -- content ---------------------------------------------------------------------------------
+
+
+def _content(item: Members, name: str) -> tuple[UserBlock, ...]:
+    """Read the content; how it was written is noted where there is another way."""
+    text = item.take(name, str)
+    if text is not None:
+        return (Text(text),)
+    parts = item.take_list(name)
+    if parts is None:
+        raise InvalidRequest(f"item: {name} is neither text nor a list")
+    item.note(name, "parts")
+    return tuple(map(_part, parts))
+
+
+def _part(raw: Raw) -> UserBlock:
+    part = Members(raw, "part")
+    kind = part.take("type", str)
+    if kind == "input_text":
+        text = part.take("text", str)
+        if text is not None:
+            return Text(text, extras=part.extras(NAME))
+    if kind == "input_image":
+        image = image_of(part.take("image_url", str) or "")
+        if image is not None:
+            if "detail" not in part:
+                part.note("detail", "absent")
+            return msgspec.structs.replace(image, extras=part.extras(NAME))
+    return Opaque(kind=kind or "", raw=part.raw, origin=NAME)

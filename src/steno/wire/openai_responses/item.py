@@ -1,0 +1,187 @@
+"""Items: what a model's turn is made of here, read alike from answers and recorded requests.
+
+An item becomes one piece, a message one for each of its parts. Everything that a piece has no
+name for stays with it, so that the same item can be written again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never
+
+import msgspec
+from msgspec import Raw
+
+from steno.call import build_call
+from steno.content import Opaque, Text, Thinking
+from steno.errors import InvalidRequest
+from steno.json_object import MAX_DEPTH, check_depth
+from steno.message import AssistantBlock
+from steno.wire.open import text_of
+from steno.wire.openai_responses.shapes import ITEM, NAME, PART
+from steno.wire.reading import Members
+from steno.wire.writing import FORM, Target
+
+Extras: TypeAlias = dict[str, dict[str, Any]]
+
+
+class Words(NamedTuple):
+    """A part of a message: text."""
+
+    text: str
+    extras: Extras | None
+
+
+class Thought(NamedTuple):
+    """A reasoning item; `sealed` is its encrypted content."""
+
+    text: str
+    sealed: str | None
+    extras: Extras | None
+
+
+class Call(NamedTuple):
+    """A function call; an absent id or name is empty."""
+
+    id: str
+    name: str
+    arguments: str
+    extras: Extras | None
+
+
+class Other(NamedTuple):
+    """An item, or a part of a message, that we have no name for."""
+
+    kind: str
+    raw: str
+    extras: Extras | None = None
+
+
+Piece: TypeAlias = Words | Thought | Call | Other
+
+_DEEPER: Final = 4
+_TEXTS: Final = frozenset({"output_text", "input_text", "text"})
+
+
+def read_item(raw: Raw, place: str) -> list[Piece]:
+    """Read an item of the model's. Raises InvalidRequest if it is no object, or nested too deeply."""
+    item = Members(raw, place)
+    _check_depth(item.raw, place)
+    kind = item.look("type", str)
+    if kind in ("message", None) and item.look("role", str) == "assistant":
+        return _read_message(item)
+    if kind == "reasoning":
+        return [_read_thought(item)]
+    if kind == "function_call":
+        return [_read_call(item)]
+    return [Other(kind or "", item.raw)]
+
+
+def _check_depth(text: str, place: str) -> None:
+    """Refuse what could not be kept as extras, which are a few levels deeper than the item."""
+    if text.count("{") + text.count("[") < MAX_DEPTH - _DEEPER:
+        return
+    try:
+        check_depth({NAME: {ITEM: {FORM: msgspec.json.decode(text)}}})
+    except RecursionError:
+        raise InvalidRequest(f"{place}: nested too deeply") from None
+
+
+def block_of(piece: Piece, target: Target) -> AssistantBlock:
+    """Make a block of a piece. Raises InvalidMessage if our vocabulary cannot say it."""
+    match piece:
+        case Words():
+            return Text(piece.text, extras=piece.extras)
+        case Thought():
+            seal = None if piece.sealed is None else target.seal(piece.sealed)
+            return Thinking(piece.text, seal=seal, extras=piece.extras)
+        case Call():
+            return build_call(piece.id, piece.name, piece.arguments, extras=_call_extras(piece))
+        case Other():
+            return Opaque(kind=piece.kind, raw=piece.raw, origin=NAME, extras=piece.extras)
+        case _:
+            assert_never(piece)
+
+
+def _call_extras(call: Call) -> Extras | None:
+    """Keep blank arguments as they were, where a call would have them as an empty object."""
+    members = (call.extras or {}).get(NAME, {})
+    if call.arguments.strip() or "absent" in members.get(FORM, ()):
+        return call.extras
+    return {NAME: members | {"arguments": call.arguments}}
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+def _read_message(item: Members) -> list[Piece]:
+    text = item.look("content", str)
+    parts = item.look("content", list[Raw])
+    if text is None and not parts:
+        return [Other("message", item.raw)]  # says nothing, but has an id
+    item.take("role", str)
+    item.take("content", Raw)
+    members = (item.extras(NAME) or {}).get(NAME, {})
+    if text is not None:
+        said = {NAME: {ITEM: members, FORM: {"content": "string"}}} if members else None
+        return [Words(text, said)]
+    return [_read_part(part, None if n else members) for n, part in enumerate(parts or ())]
+
+
+def _read_part(raw: Raw, item: dict[str, Any] | None) -> Words | Other:
+    part = Members(raw, "part")
+    if item is None:
+        part.note(PART, True)
+    else:
+        part.put_back(ITEM, item)
+    kind = part.look("type", str)
+    text = part.look("text", str)
+    if kind not in _TEXTS or text is None:
+        mark: dict[str, Any] = {FORM: {PART: True}} if item is None else {ITEM: item}
+        return Other(kind or "", part.raw, {NAME: mark})
+    part.take("text", str)
+    if kind == "output_text":
+        part.take("type", str)
+    return Words(text, part.extras(NAME))
+
+
+# -- reasoning and calls ---------------------------------------------------------------------
+
+
+def _read_thought(item: Members) -> Thought:
+    item.take("type", str)
+    sealed = item.look("encrypted_content", str) or None
+    if sealed is not None:
+        item.take("encrypted_content", str)
+    summary, content = _texts(item, "summary"), _texts(item, "content")
+    # Some servers say the same in both places.
+    text = summary if summary == content else summary + content
+    if "summary" not in item:
+        item.note("summary", "absent")
+    elif "content" not in item and item.look("summary", list[dict[str, Any]]) == summary_of(text):
+        item.take("summary", Raw)
+    # Without a seal, having extras is what tells an item from thinking of anybody's.
+    return Thought(text, sealed, item.extras(NAME) or (None if sealed else {NAME: {}}))
+
+
+def _texts(item: Members, name: str) -> str:
+    parts = item.look(name, list[dict[str, Any]]) or ()
+    texts = [part.get("text") for part in parts]
+    return "".join([text for text in texts if isinstance(text, str)])
+
+
+def summary_of(text: str) -> list[dict[str, Any]]:
+    """Return a summary of one part, or of none, which need not be kept apart from its text."""
+    return [{"type": "summary_text", "text": text}] if text else []
+
+
+def _read_call(item: Members) -> Call:
+    item.take("type", str)
+    absent = [name for name in ("name", "arguments") if name not in item]
+    if absent:
+        item.note("absent", absent)
+    id, name = item.take("call_id", str), item.take("name", str)
+    arguments = item.take("arguments", str)
+    if arguments is None and "arguments" in item:
+        arguments = text_of(item.take("arguments", Raw) or b"")
+        item.note("arguments", "object")
+    return Call(id or "", name or "", arguments or "", item.extras(NAME))

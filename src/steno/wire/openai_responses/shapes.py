@@ -1,0 +1,188 @@
+"""The JSON of an answer, as far as we have names for it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Raw
+
+from steno.usage import StopReason, Usage
+from steno.wire.open import Open
+
+NAME: Final = "openai_responses"
+PROVIDER: Final = "openai"
+"""Whom we assume to speak this protocol if nobody says otherwise."""
+
+ITEM: Final = "$item"
+"""The extra of the first part of a message item that holds the members of the item itself."""
+PART: Final = "part"
+"""How a part was written that goes on with the item of the part before it."""
+MADE_BY: Final = "provider"
+"""How a turn was written that another provider than `PROVIDER` made; ids are worth nothing else."""
+
+NULL: Final = Raw(b"null")
+
+TEXT: Final = "response.output_text.delta"
+ARGUMENTS: Final = "response.function_call_arguments.delta"
+REFUSAL: Final = "response.refusal.delta"
+THINKING: Final = frozenset(
+    {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
+)
+GROWING: Final = THINKING | {TEXT, ARGUMENTS, REFUSAL}
+ENDS: Final = frozenset(
+    {
+        "response.completed",
+        "response.incomplete",
+        "response.failed",
+        "response.cancelled",
+        "response.done",
+    }
+)
+BEGINS: Final = frozenset({"response.created", "response.queued", "response.in_progress"})
+
+
+class Delta(Open):
+    """The event that nearly all events are: a few characters more of something."""
+
+    type: str
+    delta: str
+    item_id: str | None = None
+    output_index: int | None = None
+    content_index: int | None = None
+    summary_index: int | None = None
+    sequence_number: int | None = None
+    obfuscation: str | None = None
+    logprobs: Raw = Raw()
+
+
+class Head(Open, forbid_unknown_fields=False):
+    """What an item is called."""
+
+    type: str | None = None
+    id: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+
+
+class InputDetails(Open, forbid_unknown_fields=False):
+    """What the input was made of."""
+
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class OutputDetails(Open, forbid_unknown_fields=False):
+    """What the output was made of."""
+
+    reasoning_tokens: int | None = None
+
+
+class Tokens(Open, forbid_unknown_fields=False):
+    """What an answer cost."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    input_tokens_details: InputDetails | None = None
+    output_tokens_details: OutputDetails | None = None
+
+
+class Incomplete(Open, forbid_unknown_fields=False):
+    """Why an answer is not whole."""
+
+    reason: str | None = None
+
+
+class Answer(Open, forbid_unknown_fields=False):
+    """The members of an answer that become a message; all of them are in the envelope."""
+
+    model: str | None = None
+    status: str | None = None
+    output: list[Raw] | None = None
+    usage: Tokens | None = None
+    error: Raw = NULL
+    incomplete_details: Incomplete | None = None
+
+
+_STOP_REASONS: Final = {
+    "completed": StopReason.END_TURN,
+    "failed": StopReason.ERROR,
+    "cancelled": StopReason.ABORTED,
+    "queued": StopReason.PAUSE,
+    "in_progress": StopReason.PAUSE,
+}
+_INCOMPLETE: Final = {
+    "max_output_tokens": StopReason.LENGTH,
+    "max_tokens": StopReason.LENGTH,
+    "content_filter": StopReason.CONTENT_FILTER,
+}
+
+
+def stop_reason_of(status: str | None, details: Incomplete | None) -> StopReason:
+    """Map the status of an answer; calls are not told by it."""
+    if status == "incomplete":
+        return _INCOMPLETE.get((details and details.reason) or "", StopReason.UNKNOWN)
+    return _STOP_REASONS.get(status or "", StopReason.UNKNOWN)
+
+
+def usage_of(tokens: Tokens) -> Usage:
+    """Read the counts; input tokens include what was cached, output tokens all thinking."""
+    read = tokens.input_tokens_details
+    written = tokens.output_tokens_details
+    counts: dict[str, Any] = {
+        "input_tokens": tokens.input_tokens,
+        "output_tokens": tokens.output_tokens,
+        "cache_read_tokens": read.cached_tokens if read else None,
+        "cache_write_tokens": read.cache_write_tokens if read else None,
+        "thinking_tokens": written.reasoning_tokens if written else None,
+    }
+    return Usage(
+        **{name: count for name, count in counts.items() if count is not None and count >= 0}
+    )
+
+
+# -- events that say nothing of their own ----------------------------------------------------
+
+
+def _progress(item: str, *steps: str) -> list[str]:
+    return [f"response.{item}.{step}" for step in steps]
+
+
+BOOKKEEPING: Final = frozenset(
+    [
+        "ping",
+        "keepalive",
+        *_progress("content_part", "added", "done"),
+        *_progress("output_text", "done", "annotation.added"),
+        *_progress("refusal", "done"),
+        *_progress("function_call_arguments", "done"),
+        *_progress("reasoning_text", "done"),
+        *_progress("reasoning_part", "added", "done"),
+        *_progress("reasoning_summary_text", "done"),
+        *_progress("reasoning_summary_part", "added", "done"),
+        *_progress("custom_tool_call_input", "delta", "done"),
+        *_progress("mcp_call", "in_progress", "completed", "failed"),
+        *_progress("mcp_call_arguments", "delta", "done"),
+        *_progress("mcp_list_tools", "in_progress", "completed", "failed"),
+        *_progress("web_search_call", "in_progress", "searching", "completed"),
+        *_progress("file_search_call", "in_progress", "searching", "completed"),
+        *_progress("code_interpreter_call", "in_progress", "interpreting", "completed"),
+        *_progress("code_interpreter_call_code", "delta", "done"),
+        *_progress("image_generation_call", "in_progress", "generating", "completed"),
+        *_progress("image_generation_call", "partial_image"),
+        *_progress("apply_patch_call_operation_diff", "delta", "done"),
+        *_progress("shell_call_command", "added", "delta", "done"),
+        *_progress("shell_call_output_content", "delta", "done"),
+        *_progress("compaction", "compacting"),
+    ]
+)
+"""Events that tell of progress only: what they bring, the item repeats when it is done."""
+
+REPEATED: Final = frozenset(
+    [
+        *("sequence_number", "item_id", "output_index", "content_index", "summary_index"),
+        *("part", "text", "arguments", "name", "refusal", "annotation", "annotation_index"),
+        *("delta", "logprobs", "code", "diff", "input", "obfuscation"),
+        *("partial_image_b64", "partial_image_index"),
+    ]
+)
+"""Members of those events that need not be kept."""

@@ -1,0 +1,185 @@
+"""Write turns of the model: as many items for each as it had."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, assert_never, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.call import InvalidToolCall, ToolCall
+from steno.content import Image, Opaque, Text, Thinking
+from steno.message import AssistantMessage
+from steno.usage import StopReason
+from steno.wire.openai_responses.item import summary_of
+from steno.wire.openai_responses.shapes import ITEM, MADE_BY, NAME, PART, PROVIDER
+from steno.wire.report import LossCode
+from steno.wire.writing import FORM, Losses, Target, extras_of, is_sendable, wire_id, wire_name
+
+LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+LEGAL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
+_CUT_OFF: Final = frozenset(
+    {StopReason.LENGTH, StopReason.ERROR, StopReason.ABORTED, StopReason.UNKNOWN}
+)
+
+Members = dict[str, Any]
+
+
+@final
+class TurnWriter:
+    """Writes one turn of the model's."""
+
+    def __init__(self, message: AssistantMessage, target: Target, losses: Losses) -> None:
+        self._message = message
+        self._target = target
+        self._losses = losses
+        extras = extras_of(message, NAME, losses)
+        form: Members = extras.pop(FORM, {})
+        if extras:
+            losses.note(LossCode.EXTRAS, "left out members that no item has")
+        self._is_foreign = form.get(MADE_BY, PROVIDER) != target.provider
+        # An item without the reasoning that it followed is refused, if it says who it was.
+        self._drops_ids = self._is_foreign or any(
+            isinstance(block, Thinking) and not self._is_ours(block) for block in message.content
+        )
+
+    def items(self) -> list[Members | Raw]:
+        """Return the items of the turn."""
+        items: list[Members | Raw] = []
+        for number, block in enumerate(self._message.content):
+            at = f".content[{number}]"
+            match block:
+                case Text():
+                    self._add_text(items, block, at)
+                case Thinking():
+                    items += self._thinking(block, at)
+                case ToolCall() | InvalidToolCall():
+                    items.append(self._call(block, at))
+                case Image():
+                    self._losses.note(LossCode.IMAGE, "left out an image of the model's", at=at)
+                case Opaque():
+                    self._add_opaque(items, block, at)
+                case _:
+                    assert_never(block)
+        return self._without_loose_end(items)
+
+    def _without_loose_end(self, items: list[Members | Raw]) -> list[Members | Raw]:
+        """Leave out the reasoning of an answer that was cut off: with nothing behind it is refused."""
+        while items and self._message.stop_reason in _CUT_OFF and _is_reasoning(items[-1]):
+            self._losses.note(LossCode.ORDER, "left out thinking that nothing follows")
+            items.pop()
+        return items
+
+    def _add_text(self, items: list[Members | Raw], block: Text, at: str) -> None:
+        if block.seal is not None and not self._target.accepts(block.seal):
+            self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+        extras = self._own_extras(block, at)
+        form: Members = extras.pop(FORM, {})
+        members: Members | None = extras.pop(ITEM, None)
+        if members is not None and form.get("content") == "string" and not extras:
+            items.append({"role": "assistant", "content": block.text} | self._item(members))
+        elif members is None and not extras and PART not in form:
+            # The one form that every server takes: vLLM wants an id with a list of parts.
+            items.append({"role": "assistant", "content": block.text})
+        else:
+            part = {"type": "output_text", "text": block.text} | extras
+            self._add_part(items, part, members, continues=PART in form)
+
+    def _add_opaque(self, items: list[Members | Raw], block: Opaque, at: str) -> None:
+        if not is_sendable(block, NAME, self._losses, at=at):
+            return
+        raw = Raw(block.raw.encode())
+        extras = extras_of(block, NAME, self._losses, at=at)
+        form: Members = extras.pop(FORM, {})
+        is_part = ITEM in extras or PART in form
+        if is_part and self._is_foreign:
+            self._losses.note(LossCode.OPAQUE, "left out a part of another provider's", at=at)
+        elif is_part:
+            self._add_part(items, raw, extras.get(ITEM), continues=PART in form)
+        elif self._drops_ids:
+            items += self._without_id(raw, at)
+        else:
+            items.append(raw)
+
+    def _add_part(
+        self,
+        items: list[Members | Raw],
+        part: Members | Raw,
+        members: Members | None,
+        *,
+        continues: bool,
+    ) -> None:
+        last = items[-1] if items else None
+        if continues and isinstance(last, dict) and isinstance(last.get("content"), list):
+            last["content"].append(part)
+            return
+        item = {"type": "message"} if members is None else self._item(members)
+        items.append({"role": "assistant", "content": [part]} | item)
+
+    def _thinking(self, block: Thinking, at: str) -> list[Members | Raw]:
+        if not self._is_ours(block):
+            code = LossCode.THINKING if block.seal is None else LossCode.SEAL
+            self._losses.note(code, "left out what another model thought, and ids with it", at=at)
+            return []
+        extras = extras_of(block, NAME, self._losses, at=at)
+        form: Members = extras.pop(FORM, {})
+        item: Members = {"type": "reasoning", "summary": summary_of(block.text)}
+        if form.get("summary") == "absent":
+            del item["summary"]
+        if block.seal is not None:
+            item["encrypted_content"] = block.seal.data
+        return [item | self._item(extras)]
+
+    def _is_ours(self, block: Thinking) -> bool:
+        """Tell whether the target thought this: by its seal, or as an item that it knows."""
+        if block.seal is not None:
+            return self._target.accepts(block.seal)
+        return not self._is_foreign and NAME in (block.extras or {})
+
+    def _call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
+        if call.seal is not None and not self._target.accepts(call.seal):
+            self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+        extras = self._own_extras(call, at)
+        form: Members = extras.pop(FORM, {})
+        item: Members = {
+            "type": "function_call",
+            "call_id": wire_id(call.id, LEGAL_ID, self._losses),
+            "name": wire_name(call, LEGAL_NAME, self._losses, at=at)
+            if isinstance(call, ToolCall)
+            else call.name,
+            "arguments": call.arguments,
+        }
+        if form.get("arguments") == "object":
+            item["arguments"] = Raw(call.arguments.encode())
+        for name in form.get("absent", ()):
+            del item[name]
+        return item | self._item(extras)
+
+    # -- what only the target knows ----------------------------------------------------------
+
+    def _own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> Members:
+        """Return the extras of a block, if the target made it."""
+        extras = extras_of(block, NAME, self._losses, at=at)
+        if not self._is_foreign or not extras:
+            return extras
+        self._losses.note(LossCode.EXTRAS, "left out what another provider added", at=at)
+        return {}
+
+    def _item(self, members: Members) -> Members:
+        """Return the members of an item, without its id if that would have it refused."""
+        if not self._drops_ids:
+            return members
+        return {name: value for name, value in members.items() if name != "id"}
+
+    def _without_id(self, raw: Raw, at: str) -> list[Members | Raw]:
+        """Write an item without its id, if it goes by that of a call, which has a result."""
+        members: Members = msgspec.json.decode(raw)
+        if "call_id" not in members:
+            self._losses.note(LossCode.OPAQUE, "left out an item that only its maker knows", at=at)
+            return []
+        return [self._item(members)]
+
+
+def _is_reasoning(item: Members | Raw) -> bool:
+    return isinstance(item, dict) and item.get("type") == "reasoning"

@@ -1,0 +1,167 @@
+"""What the decoders of requests share: members taken one by one, and what is left kept."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.call import map_tool_name
+from steno.content import Image, ImageData, ImageUrl, Opaque
+from steno.errors import InvalidRequest, InvalidValue
+from steno.message import UserMessage
+from steno.tool import ToolDefinition
+from steno.wire.open import NOT_AS_EXPECTED, Rest, explain, text_of
+from steno.wire.writing import FORM, MESSAGE
+
+T = TypeVar("T")
+
+_decode_members: Final = msgspec.json.Decoder(Rest).decode
+_decode_elements: Final = msgspec.json.Decoder(list[Raw]).decode
+
+
+@final
+class Members:
+    """The members of a JSON object, taken one by one; what nobody took is the rest."""
+
+    def __init__(self, data: bytes | str | Raw, place: str) -> None:
+        """Read an object. Raises InvalidRequest, with the place, if it is none."""
+        try:
+            self.raw = data if isinstance(data, str) else text_of(data)
+            self._left = _decode_members(data)
+        except NOT_AS_EXPECTED as exc:
+            raise InvalidRequest(f"{place}: {explain(exc)}") from None
+        self._place = place
+        self._form: dict[str, Any] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._left
+
+    def look(self, name: str, hint: type[T]) -> T | None:
+        """Return a member if it is there and of that type; it stays."""
+        text = self._left.get(name)
+        if text is None:
+            return None
+        try:
+            return msgspec.json.decode(text, type=hint)
+        except NOT_AS_EXPECTED:
+            return None
+
+    def take(self, name: str, hint: type[T]) -> T | None:
+        """Take a member out if it is of that type; of any other it stays in the rest."""
+        value = self.look(name, hint)
+        if value is not None:
+            del self._left[name]
+        return value
+
+    def take_list(self, name: str) -> list[Raw] | None:
+        """Take an array out, its elements as they were."""
+        return self.take(name, list[Raw])
+
+    def put_back(self, name: str, value: object) -> None:
+        """Put a value into the rest that could not be used after all."""
+        self._left[name] = Raw(msgspec.json.encode(value))
+
+    def note(self, name: str, value: object) -> None:
+        """Note how something was written, so that it can be written so again."""
+        self._form[name] = value
+
+    def extras(self, wire: str) -> dict[str, dict[str, Any]] | None:
+        """Return what is left, as extras of that wire. Raises InvalidRequest for a name of ours."""
+        if FORM in self._left:
+            raise InvalidRequest(f"{self._place}: a member of the name {FORM} is ours alone")
+        left = {name: msgspec.json.decode(text) for name, text in self._left.items()}
+        if self._form:
+            left[FORM] = self._form
+        return {wire: left} if left else None
+
+
+def elements(data: Raw | bytes | str, place: str) -> list[Raw]:
+    """Read an array as its elements. Raises InvalidRequest."""
+    try:
+        return _decode_elements(data)
+    except NOT_AS_EXPECTED as exc:
+        raise InvalidRequest(f"{place}: {explain(exc)}") from None
+
+
+def whole_message(raw: str, wire: str) -> UserMessage:
+    """Keep a message that our vocabulary cannot say; only its own wire will send it."""
+    return UserMessage((Opaque(kind=MESSAGE, raw=raw, origin=wire),))
+
+
+def image_of(url: str) -> Image | None:
+    """Read the address of an image; None if it is not one that we would write the same way."""
+    if url.startswith(("https://", "http://")):
+        return Image(source=ImageUrl(url))
+    head, _, data = url.partition(";base64,")
+    mime_type = head.removeprefix("data:")
+    if mime_type == head or not mime_type.startswith("image/"):
+        return None
+    found = bytes_of(data)
+    return Image(source=ImageData(found), mime_type=mime_type) if found else None
+
+
+def bytes_of(text: str) -> bytes | None:
+    """Read base64; None if it is none, or would not be written the same way."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return data if base64.b64encode(data).decode() == text else None
+
+
+def tool_of(
+    *,
+    name: str,
+    description: str | None,
+    parameters: Mapping[str, Any] | None,
+    strict: bool,
+    extras: Mapping[str, Any] | None,
+) -> ToolDefinition | None:
+    """Make a definition of what was recorded; None if our vocabulary cannot say it."""
+    try:
+        ours = map_tool_name(name)
+        return ToolDefinition(
+            name=ours,
+            description=description or name,
+            parameters=parameters or {"type": "object", "properties": {}},
+            strict=strict,
+            original_name=None if ours == name else name,
+            extras=extras,
+        )
+    except InvalidValue:
+        return None
+
+
+def take_tools(
+    body: Members, read: Callable[[Raw], ToolDefinition | None]
+) -> tuple[ToolDefinition, ...]:
+    """Take the tools out of a request; those that are none of ours stay, with their position."""
+    raws = body.take_list("tools")
+    if raws is None:
+        return ()
+    tools: dict[str, ToolDefinition] = {}
+    others: list[tuple[int, Raw]] = []
+    for position, raw in enumerate(raws):
+        tool = read(raw)
+        if tool is None or tool.name in tools:
+            others.append((position, raw))
+        else:
+            tools[tool.name] = tool
+    if others or not raws:
+        body.put_back("tools", others)
+    return tuple(tools.values())
+
+
+def take_arguments(function: Members) -> tuple[str, str | None]:
+    """Take arguments that should be an object, and how they are written if they are none."""
+    text = function.look("arguments", str)
+    raw = function.look("arguments", Raw)
+    if raw is None or text_of(raw) == "null" or (text is not None and not text.strip()):
+        return "", "absent"  # null and blank text stay among the members
+    function.take("arguments", Raw)
+    return (text_of(raw), None) if text is None else (text, "string")

@@ -1,0 +1,90 @@
+"""The part that all stream decoders share: pieces in, events out, faults last."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from steno.errors import CutShort, ProtocolError, StenoError
+from steno.event import Event
+
+
+class Splitter(Protocol):
+    """Cuts a byte stream into payloads."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take bytes; return the payloads that are whole now."""
+        ...
+
+    def close(self) -> list[bytes]:
+        """Return what is left."""
+        ...
+
+
+class StreamDecoder(ABC):
+    """Turns the bytes of one answer into events, however they are cut into pieces.
+
+    Faults are raised behind the events that came before them: a ProviderError for what the
+    provider reported, a ProtocolError for bytes that make no sense, CutShort for an answer that
+    ends too early. After a fault there is nothing more.
+    """
+
+    def __init__(self, splitter: Splitter, decode: Callable[[bytes, list[Event]], None]) -> None:
+        """Start with a splitter and a function that adds the events of one payload to a list."""
+        self._splitter = splitter
+        self._decode = decode
+        self._is_over = False
+
+    @property
+    @abstractmethod
+    def envelope(self) -> dict[str, Any]:
+        """What the provider said about its answer (id, model, ...), for the record."""
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        """Take more bytes; return the events in them."""
+        if self._is_over:
+            raise ProtocolError("stream: fed after its end")
+        events: list[Event] = []
+        try:
+            for payload in self._splitter.feed(data):
+                self._decode(payload, events)
+        except StenoError as exc:
+            self._is_over = True
+            return _then_raise(events, exc)
+        return iter(events)
+
+    def close(self) -> Iterator[Event]:
+        """Say that there are no more bytes; return the last events. Calling it twice is fine."""
+        if self._is_over:
+            return iter(())
+        self._is_over = True
+        events: list[Event] = []
+        try:
+            self._decode_rest(events)
+            self._finish(events)
+        except StenoError as exc:
+            return _then_raise(events, exc)
+        return iter(events)
+
+    def _decode_rest(self, events: list[Event]) -> None:
+        """Decode what has no end of its own: whole if a server forgot to end it, else cut."""
+        for payload in self._splitter.close():
+            try:
+                self._decode(payload, events)
+            except ProtocolError:
+                raise cut_short() from None
+
+    @abstractmethod
+    def _finish(self, events: list[Event]) -> None:
+        """Add what the end of the bytes means; raise CutShort if it comes too early."""
+
+
+def _then_raise(events: list[Event], exc: StenoError) -> Iterator[Event]:
+    yield from events
+    raise exc
+
+
+def cut_short() -> CutShort:
+    """Make the error of a stream that ended before the model did."""
+    return CutShort("stream: it ended before the model had finished")

@@ -1,0 +1,241 @@
+"""What the encoders of all wires share: messages written once, losses noted, names and ids mapped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, final
+
+import msgspec
+
+from steno.call import AnyToolCall, Seal, ToolCall
+from steno.content import (
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    Opaque,
+    Resource,
+)
+from steno.json_object import JsonObject, expose
+from steno.message import Message
+from steno.request import Request
+from steno.tool import ToolDefinition
+from steno.value import Sendable
+from steno.wire.report import Encoded, Loss, LossCode
+
+MESSAGE: Final = "message"
+"""The kind of an Opaque block that is a whole message of its wire."""
+EVENT: Final = "event:"
+"""What the kind of an Opaque block begins with that is an event of a stream and is never sent."""
+FORM: Final = "$form"
+"""The member of our extras that tells how something was written, where there are two ways."""
+
+dump: Final = msgspec.json.Encoder().encode
+
+
+class Target(NamedTuple):
+    """Who will read a request: seals are for exactly one of these."""
+
+    provider: str
+    api: str
+    model: str
+
+    def accepts(self, seal: Seal) -> bool:
+        """Tell whether the target made the seal, and so takes it back."""
+        return (seal.provider, seal.api, seal.model) == self
+
+    def seal(self, data: str) -> Seal:
+        """Make a seal of this target's."""
+        return Seal(data=data, provider=self.provider, api=self.api, model=self.model)
+
+
+# -- losses ----------------------------------------------------------------------------------
+
+
+@final
+class Losses:
+    """Collects what gets lost, with the place that is being written."""
+
+    def __init__(self) -> None:
+        self.found: list[Loss] = []
+        self.place = ""
+
+    def note(self, code: LossCode, done: str, *, at: str = "") -> None:
+        """Note a loss at the current place, or at a part of it."""
+        self.found.append(Loss(code, f"{self.place}{at}", done))
+
+
+def extras_of(value: Sendable, wire: str, losses: Losses, *, at: str = "") -> dict[str, Any]:
+    """Return the members that `value` carries for this wire; those for others are a loss."""
+    if value.extras is None:
+        return {}
+    for name, members in value.extras.items():
+        if name != wire and not (isinstance(members, JsonObject) and members.keys() == {FORM}):
+            losses.note(LossCode.EXTRAS, f"left out what only {name} has a name for", at=at)
+    mine = value.extras.get(wire)
+    return dict(expose(mine)) if isinstance(mine, JsonObject) else {}
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+class MessageWriter(ABC):
+    """Writes messages one after the other; what is written stays as it is."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.losses = Losses()
+
+    @abstractmethod
+    def add(self, message: Message) -> None:
+        """Write one more message."""
+
+    @abstractmethod
+    def finish(self) -> bytes:
+        """Return everything written; more may follow."""
+
+
+class Encoder(ABC):
+    """Encodes the requests of a conversation; what was sent before is not written again.
+
+    Keep one for each conversation and target. `encode` costs what is new, and a copy.
+    """
+
+    def __init__(self) -> None:
+        self._messages: tuple[Message, ...] = ()
+        self._writer: MessageWriter | None = None
+
+    def encode(self, request: Request, *, stream: bool | None = None) -> Encoded:
+        """Return the body to send and what got lost; `stream` asks for an answer in pieces."""
+        writer = self._continue(request)
+        messages = writer.finish()
+        losses = Losses()
+        losses.place = "request"
+        body = self._body(request, messages, losses, stream=stream)
+        return Encoded(body, (*losses.found, *writer.losses.found))
+
+    @abstractmethod
+    def _target(self, request: Request) -> Target:
+        """Say who will read the request."""
+
+    @abstractmethod
+    def _new_writer(self, target: Target) -> MessageWriter:
+        """Return a writer for the messages."""
+
+    @abstractmethod
+    def _body(
+        self, request: Request, messages: bytes, losses: Losses, *, stream: bool | None
+    ) -> bytes:
+        """Put the messages and everything else together, messages last."""
+
+    def _continue(self, request: Request) -> MessageWriter:
+        target = self._target(request)
+        writer, count = self._writer, len(self._messages)
+        if writer is None or writer.target != target or request.messages[:count] != self._messages:
+            writer, count = self._new_writer(target), 0
+        self._writer = None  # a writer that failed half-way is not used again
+        for position, message in enumerate(request.messages[count:], start=count):
+            writer.losses.place = f"messages[{position}]"
+            writer.add(message)
+        self._writer, self._messages = writer, request.messages
+        return writer
+
+
+# -- names and ids ---------------------------------------------------------------------------
+
+
+def wire_name(
+    value: ToolCall | ToolDefinition, legal: re.Pattern[str], losses: Losses, *, at: str = ""
+) -> str:
+    """Return the name that the target sees: the original one if it may stand there, else ours."""
+    if value.original_name is None:
+        return value.name
+    if legal.fullmatch(value.original_name):
+        return value.original_name
+    losses.note(LossCode.TOOL_NAME, f"sent under the name {value.name}", at=at)
+    return value.name
+
+
+def wire_id(id: str, legal: re.Pattern[str], losses: Losses, *, length: int = 24) -> str:
+    """Return the id that the target sees: the same, or a hash of it where it is forbidden."""
+    if legal.fullmatch(id):
+        return id
+    mapped = hashlib.sha256(id.encode()).hexdigest()[:length]
+    losses.note(LossCode.CALL_ID, f"sent under the id {mapped}")
+    return mapped
+
+
+# -- blocks ----------------------------------------------------------------------------------
+
+
+def reference_text(block: FileReference | Resource, losses: Losses, *, at: str) -> str:
+    """Return words for what was to be resolved before it is sent."""
+    if isinstance(block, Resource):
+        if block.text is None:
+            losses.note(LossCode.REFERENCE, "sent the address of the resource", at=at)
+        return f"{block.uri}\n{block.text}" if block.text is not None else block.uri
+    losses.note(LossCode.REFERENCE, "sent the name of the file", at=at)
+    lines = "" if block.start_line is None else f":{block.start_line}"
+    lines += "" if block.end_line is None else f"-{block.end_line}"
+    return f"@{block.path}{lines}"
+
+
+def image_url(image: Image) -> str | None:
+    """Return the image as a URL, `data:` where its bytes are here; None if they are elsewhere."""
+    match image.source:
+        case ImageData():
+            return f"data:{image.mime_type};base64,{base64.b64encode(image.source.data).decode()}"
+        case ImageUrl():
+            return image.source.url
+        case ImageBlob() | ImageFile():
+            return None
+
+
+def is_sendable(block: Opaque, wire: str, losses: Losses, *, at: str) -> bool:
+    """Tell whether a block that is not understood goes back to where it came from."""
+    if block.origin == wire and not block.kind.startswith(EVENT):
+        return True
+    if block.origin != wire:
+        losses.note(LossCode.OPAQUE, f"left out a block that only {block.origin} knows", at=at)
+    return False
+
+
+def raw_arguments(call: AnyToolCall, losses: Losses, *, at: str) -> msgspec.Raw:
+    """Return arguments as an object; what is not one becomes the only member of one."""
+    if isinstance(call, ToolCall):
+        return msgspec.Raw(call.arguments.encode())
+    losses.note(LossCode.INVALID_CALL, "sent the raw text as the only argument", at=at)
+    return msgspec.Raw(dump({"invalid_arguments": call.arguments}))
+
+
+def write_arguments(
+    call: AnyToolCall, form: str | None, losses: Losses, *, at: str
+) -> dict[str, Any]:
+    """Return arguments that should be an object as a member, in the form they were read in."""
+    match form:
+        case "absent":
+            return {}
+        case "string":
+            return {"arguments": call.arguments}
+        case "raw":
+            return {"arguments": msgspec.Raw(call.arguments.encode())}
+        case _:
+            return {"arguments": raw_arguments(call, losses, at=at)}
+
+
+def add_others(tools: list[Any], others: object) -> Any:
+    """Return the tools with those in between that were read and are none of ours."""
+    if not isinstance(others, list):
+        return tools or others  # no list of tools at all, or nothing
+    for position, tool in others:
+        tools.insert(position, tool)
+    return tools
+
+
+ExtrasReader = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]

@@ -1,0 +1,1 @@
+"""Real recordings, where there are some: decoded, compared, sent back. `make corpus` runs it."""

@@ -1,0 +1,398 @@
+"""OpenAI's chat completions: requests, there and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from steno import (
+    ChatMessage,
+    FileReference,
+    Image,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    InvalidRequest,
+    InvalidToolCall,
+    Opaque,
+    Outcome,
+    Request,
+    Seal,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    UserMessage,
+)
+from steno.message import AssistantMessage
+from steno.wire import LossCode, openai_chat
+from steno.wire.openai_chat import DIALECTS
+
+PNG = Image(source=ImageData(b"\x89PNG"), mime_type="image/png")
+
+
+def read_file(path: str) -> str:
+    """Read a file."""
+    return path
+
+
+def encode(*messages: ChatMessage, **settings: Any) -> Any:
+    return encoded(*messages, **settings).json
+
+
+def encoded(*messages: ChatMessage, dialect: str = "openai", **settings: Any) -> Any:
+    request = Request(messages=messages, model="m-1", **settings)  # type: ignore[arg-type] # any message
+    return openai_chat.encode_request(request, dialect=DIALECTS[dialect])
+
+
+def codes(found: Any) -> list[LossCode]:
+    return [loss.code for loss in found.losses]
+
+
+# -- what we say ---------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-02", "S2-21")
+def test_a_conversation_is_said_in_the_provider_s_words() -> None:
+    call = ToolCall(id="call_1", name="read_file", arguments='{"path" : "a.py"}')
+    body = encode(
+        ChatMessage.system("Be brief."),
+        ChatMessage.user("What is in a.py?"),
+        ChatMessage.assistant(None, [call]),
+        ChatMessage.tool_result("call_1", "print()"),
+        ChatMessage.assistant("A print."),
+        tools=(ToolDefinition.from_function(read_file),),
+        max_tokens=100,
+        temperature=0.5,
+        top_p=0.9,
+        stop=("END",),
+        tool_choice="required",
+    )
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "What is in a.py?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {
+                    "id": "call_1",
+                    "type": "function",
+                    "function": {"name": "read_file", "arguments": '{"path" : "a.py"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "print()"},
+        {"role": "assistant", "content": "A print."},
+    ]
+    [tool] = body["tools"]
+    assert tool["function"]["name"] == "read_file"
+    assert tool["function"]["strict"] is True
+    assert (body["model"], body["max_completion_tokens"]) == ("m-1", 100)
+    assert (body["temperature"], body["top_p"], body["stop"]) == (0.5, 0.9, ["END"])
+    assert body["tool_choice"] == "required"
+
+
+def test_nothing_is_said_that_was_not_asked_for() -> None:
+    assert encode(ChatMessage.user("Hi")).keys() == {"model", "messages"}
+
+
+def test_an_answer_in_pieces_is_asked_for_with_its_usage() -> None:
+    request = Request(messages=(ChatMessage.user("Hi"),))
+    body = openai_chat.encode_request(request, stream=True).json
+    assert body["stream"] is True
+    assert body["stream_options"] == {"include_usage": True}
+    mistral = openai_chat.encode_request(request, dialect=DIALECTS["mistral"], stream=True).json
+    assert "stream_options" not in mistral
+
+
+def test_one_tool_can_be_demanded() -> None:
+    tools = (ToolDefinition.from_function(read_file),)
+    body = encode(ChatMessage.user("Hi"), tools=tools, tool_choice="read_file")
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "read_file"}}
+
+
+def test_images_go_with_the_words_of_the_user() -> None:
+    user = ChatMessage.user((Text("Look"), PNG, Image(source=ImageUrl("https://example.org/a"))))
+    assert encode(user)["messages"][0]["content"] == [
+        {"type": "text", "text": "Look"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a"}},
+    ]
+
+
+def test_images_of_results_wait_until_all_results_are_told() -> None:
+    calls = [ToolCall(id=id, name="look") for id in "ab"]
+    found = encoded(
+        ChatMessage.user("Look"),
+        ChatMessage.assistant(None, calls),
+        ChatMessage.tool_result("a", (PNG,)),
+        ChatMessage.tool_result("b", "nothing"),
+        ChatMessage.assistant("Done"),
+    )
+    assert [message["role"] for message in found.json["messages"]] == [
+        *("user", "assistant", "tool", "tool", "user", "assistant"),
+    ]
+    assert codes(found) == [LossCode.IMAGE]
+    assert found.losses[0].place == "messages[2].content[0]"
+
+
+# -- what this protocol has no words for ---------------------------------------------------------
+
+
+def test_thinking_is_left_out_where_there_is_no_place_for_it() -> None:
+    turn = AssistantMessage(content=(Thinking("Hm"), Text("Yes")))
+    assert codes(encoded(turn)) == [LossCode.THINKING]
+    assert "reasoning" not in encoded(turn).json["messages"][0]
+    assert encoded(turn, dialect="vllm").json["messages"][0]["reasoning"] == "Hm"
+    assert encoded(turn, dialect="deepseek").json["messages"][0]["reasoning_content"] == "Hm"
+
+
+def test_a_seal_goes_back_to_its_maker_alone() -> None:
+    seal = Seal(data='[{"type":"x"}]', provider="openrouter", api="openai_chat", model="m-1")
+    turn = AssistantMessage(content=(Thinking("Hm", seal=seal), Text("Yes")))
+    mine = encoded(turn, dialect="openrouter")
+    assert mine.json["messages"][0]["reasoning_details"] == [{"type": "x"}]
+    assert mine.losses == ()
+    other = encoded(turn, dialect="groq")
+    assert "reasoning_details" not in other.json["messages"][0]
+    assert codes(other) == [LossCode.SEAL]
+
+
+def test_names_and_ids_that_are_forbidden_are_mapped_alike_everywhere() -> None:
+    call = ToolCall(id="functions.read:0", name="fs_read_1", original_name="fs.read")
+    found = encoded(
+        ChatMessage.assistant(None, [call]),
+        ToolResult.success("functions.read:0", "ok"),
+        dialect="mistral",
+    )
+    turn, result = found.json["messages"]
+    [sent] = turn["tool_calls"]
+    assert sent["function"]["name"] == "fs_read_1"
+    assert len(sent["id"]) == 9
+    assert sent["id"] == result["tool_call_id"]
+    assert set(codes(found)) == {LossCode.CALL_ID, LossCode.TOOL_NAME}
+
+
+def test_a_name_that_may_stand_is_sent_as_it_was() -> None:
+    call = ToolCall(id="a", name="get_sum_1", original_name="get-sum")
+    [sent] = encode(ChatMessage.assistant(None, [call]))["messages"][0]["tool_calls"]
+    assert sent["function"]["name"] == "get-sum"
+
+
+def test_a_call_that_cannot_be_run_is_sent_so_that_the_server_can_read_it() -> None:
+    bad = InvalidToolCall(id="a", name="read", arguments='{"p":', reason="cut")
+    turn = AssistantMessage(content=(bad,))
+    [sent] = encode(turn)["messages"][0]["tool_calls"]
+    assert sent["function"]["arguments"] == '{"p":'
+    found = encoded(turn, dialect="vllm")
+    [sent] = found.json["messages"][0]["tool_calls"]
+    assert msgspec.json.decode(sent["function"]["arguments"]) == {"invalid_arguments": '{"p":'}
+    assert codes(found) == [LossCode.INVALID_CALL]
+
+
+def test_that_a_call_failed_is_reported_as_lost() -> None:
+    found = encoded(
+        ToolResult.error("a", "no such file"),
+        ToolResult(tool_call_id="b", content=(), outcome=Outcome.DENIED),
+    )
+    assert [message["content"] for message in found.json["messages"]] == ["no such file", "denied"]
+    assert codes(found) == [LossCode.OUTCOME, LossCode.OUTCOME]
+
+
+def test_what_was_not_resolved_is_sent_by_name_and_reported() -> None:
+    user = ChatMessage.user(
+        (FileReference(path="a.py", start_line=3, end_line=9), Image(source=ImageFile("b.png")))
+    )
+    found = encoded(user)
+    assert found.json["messages"][0]["content"] == "@a.py:3-9"
+    assert codes(found) == [LossCode.REFERENCE, LossCode.IMAGE]
+
+
+def test_what_only_others_know_is_left_out_and_reported() -> None:
+    odd = Opaque(kind="server_tool_use", raw="{}", origin="anthropic_messages")
+    tick = Opaque(kind="event:tick", raw="{}", origin="openai_chat")
+    text = Text("Hi", extras={"anthropic_messages": {"cache_control": {"type": "ephemeral"}}})
+    found = encoded(AssistantMessage(content=(text, odd, tick)))
+    assert found.json["messages"] == [{"role": "assistant", "content": "Hi"}]
+    assert codes(found) == [LossCode.EXTRAS, LossCode.OPAQUE]
+
+
+def test_neighbours_are_merged_for_servers_that_want_them_in_turn() -> None:
+    found = encoded(
+        ChatMessage.system("Be brief."),
+        ChatMessage.user("One"),
+        ChatMessage.user((Text("Two"), PNG)),
+        ChatMessage.assistant("Three"),
+        ChatMessage.system("Be briefer."),
+        dialect="vllm",
+    )
+    roles = [message["role"] for message in found.json["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
+    assert [part["type"] for part in found.json["messages"][1]["content"]] == [
+        *("text", "text", "image_url"),
+    ]
+    assert codes(found) == [LossCode.ORDER, LossCode.SYSTEM]
+
+
+# -- once and for all ----------------------------------------------------------------------------
+
+
+def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
+    encoder = openai_chat.Encoder()
+    messages: tuple[Any, ...] = (ChatMessage.system("Be brief."), ChatMessage.user("One"))
+    first = encoder.encode(Request(messages=messages, model="m-1")).body
+    messages += (ChatMessage.assistant("Two"), ChatMessage.user("Three"))
+    request = Request(messages=messages, model="m-1")
+    second = encoder.encode(request).body
+    assert second.startswith(first.removesuffix(b"]}"))
+    assert second == openai_chat.encode_request(request).body
+
+
+def test_another_branch_or_model_is_written_anew() -> None:
+    encoder = openai_chat.Encoder()
+    one = Request(messages=(ChatMessage.user("One"), ChatMessage.user("Two")), model="m-1")
+    other = Request(messages=(ChatMessage.user("One"), ChatMessage.user("Three")), model="m-2")
+    encoder.encode(one)
+    assert encoder.encode(other) == openai_chat.encode_request(other)
+    assert encoder.encode(one) == openai_chat.encode_request(one)
+
+
+# -- what others said ----------------------------------------------------------------------------
+
+RECORDED: dict[str, dict[str, Any]] = {
+    "strings": {"messages": [{"role": "user", "content": "Hi"}], "model": "m-1"},
+    "parts": {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]},
+    "names": {"messages": [{"role": "user", "content": "Hi", "name": "bob"}]},
+    "developer": {"messages": [{"role": "developer", "content": "Be brief."}]},
+    "nothing said": {
+        "messages": [
+            {"role": "user", "content": ""},
+            {"role": "system", "content": ""},
+            {"role": "assistant", "content": ""},
+            {"role": "tool", "tool_call_id": "a", "content": ""},
+        ]
+    },
+    "legacy": {
+        "messages": [
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": ""}},
+            {"role": "function", "name": "f", "content": "1"},
+        ]
+    },
+    "calls": {
+        "messages": [
+            {
+                "role": "assistant",
+                "tool_calls": [
+                    {
+                        "id": "a",
+                        "type": "function",
+                        "index": 0,
+                        "function": {"name": "fs.read", "arguments": '{"p": '},
+                    },
+                    {"id": "c", "type": "function", "function": {"name": "f", "arguments": " "}},
+                    {"id": "b", "type": "custom", "custom": {"name": "sql", "input": "select 1"}},
+                ],
+                "refusal": None,
+            },
+            {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "x"}]},
+        ]
+    },
+    "images": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "image_url",
+                        "image_url": {"url": "https://example.org/a", "detail": "low"},
+                    },
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%"}},
+                    {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}},
+                    {"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}},
+                ],
+            }
+        ]
+    },
+    "thinking": {
+        "messages": [
+            {"role": "assistant", "content": "4", "reasoning_content": "2+2"},
+            {"role": "assistant", "content": "4", "reasoning": "2+2", "reasoning_details": [{}]},
+        ]
+    },
+    "settings": {
+        "messages": [{"role": "user", "content": "Hi"}],
+        "max_tokens": 5,
+        "temperature": 0,
+        "top_p": None,
+        "stop": "END",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "seed": 12345678901234567890,
+        "response_format": {"type": "json_object"},
+        "logit_bias": {},
+    },
+    "tools": {
+        "messages": [{"role": "user", "content": "Hi"}],
+        "tools": [
+            {"type": "web_search", "web_search": {}},
+            {"type": "function", "function": {"name": "bare"}},
+            {
+                "type": "function",
+                "function": {
+                    "name": "get-sum",
+                    "description": "",
+                    "parameters": {"type": "object", "properties": {}, "x": 1},
+                    "strict": False,
+                },
+                "cache_control": {"type": "ephemeral"},
+            },
+            {"type": "custom", "custom": {"name": "sql"}},
+        ],
+        "tool_choice": {"type": "function", "function": {"name": "get-sum"}},
+        "parallel_tool_calls": False,
+    },
+    "no tools": {"messages": [{"role": "user", "content": "Hi"}], "tools": [], "stop": []},
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recorded_request_comes_back_as_it_was(name: str) -> None:
+    request = openai_chat.decode_request(msgspec.json.encode(RECORDED[name]))
+    back = openai_chat.encode_request(request)
+    assert back.json == RECORDED[name]
+    assert back.losses == ()
+
+
+def test_a_recorded_request_is_made_of_our_values() -> None:
+    request = openai_chat.decode_request(msgspec.json.encode(RECORDED["tools"]))
+    assert [tool.original_name or tool.name for tool in request.tools] == ["bare", "get-sum"]
+    assert request.tool_choice == request.tools[1].name
+    request = openai_chat.decode_request(msgspec.json.encode(RECORDED["images"]))
+    [user] = request.messages
+    assert isinstance(user, UserMessage)
+    assert [type(block).__name__ for block in user.content] == [
+        *("Image", "Image", "Opaque", "Opaque", "Text"),
+    ]
+
+
+def test_an_answer_can_be_sent_back() -> None:
+    answer = {
+        "choices": [{"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}]
+    }
+    message = openai_chat.decode_response(msgspec.json.encode(answer))
+    assert message.stop_reason is StopReason.CONTENT_FILTER
+    assert encode(message)["messages"] == [
+        {"role": "assistant", "content": None, "refusal": "No."},
+    ]
+
+
+@pytest.mark.parametrize("data", ["", "[]", "{}", '{"messages": 7}', '{"messages": [7]}'])
+def test_what_is_no_request_is_refused_with_its_place(data: str) -> None:
+    with pytest.raises(InvalidRequest):
+        openai_chat.decode_request(data)

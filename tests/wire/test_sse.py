@@ -1,0 +1,126 @@
+"""Server-sent events: the same payloads, however the bytes are cut and the lines are ended."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steno.errors import ProtocolError
+from steno.wire.ndjson import LineSplitter
+from steno.wire.sse import ErrorPayload, EventSplitter
+
+
+def payloads(*data: bytes) -> list[bytes]:
+    splitter = EventSplitter()
+    found = [payload for piece in data for payload in splitter.feed(piece)]
+    return found + splitter.close()
+
+
+def test_an_event_is_the_data_before_an_empty_line() -> None:
+    assert payloads(b'data: {"a":1}\n\ndata: {"b":2}\n\n') == [b'{"a":1}', b'{"b":2}']
+
+
+def test_an_event_is_given_out_as_soon_as_it_is_whole() -> None:
+    splitter = EventSplitter()
+    assert splitter.feed(b"data: {}") == []
+    assert splitter.feed(b"\n") == []
+    assert splitter.feed(b"\n") == [b"{}"]
+    assert splitter.close() == []
+
+
+def test_the_last_event_needs_no_empty_line() -> None:
+    assert payloads(b"data: {}\n\ndata: [DONE]") == [b"{}", b"[DONE]"]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["LF", "CRLF", "CR"])
+def test_all_line_ends_are_taken(end: bytes) -> None:
+    body = end.join([b"event: message", b'data: {"a":1}', b"", b'data: {"b":2}', b"", b""])
+    assert payloads(body) == [b'{"a":1}', b'{"b":2}']
+    assert payloads(*[body[at : at + 1] for at in range(len(body))]) == [b'{"a":1}', b'{"b":2}']
+
+
+def test_an_event_that_ends_with_a_lone_cr_does_not_wait_for_the_next_one() -> None:
+    splitter = EventSplitter()
+    assert splitter.feed(b"data: {}\r\r") == [b"{}"]
+    assert splitter.feed(b"\ndata: []\r\n\r\n") == [b"[]"]
+
+
+def test_comments_ids_and_retries_are_passed_over() -> None:
+    body = b": ping\n\nid: 7\nretry: 3000\ndata: {}\n\n: ping\n\n"
+    assert payloads(body) == [b"{}"]
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_line() -> None:
+    body = b"\xef\xbb\xbfdata: {}\n\n"
+    assert payloads(body) == [b"{}"]
+    assert payloads(*[body[at : at + 1] for at in range(len(body))]) == [b"{}"]
+
+
+def test_unicode_line_separators_and_nul_stay_inside_the_data() -> None:
+    text = 'data: {"a":"\u2028\u2029\x85"}'.encode() + b"\n\n"
+    assert payloads(text) == ['{"a":"\u2028\u2029\x85"}'.encode()]
+    assert payloads(b"data: a\0b\n\n") == [b"a\0b"]
+
+
+def test_data_in_several_lines_is_one_payload() -> None:
+    assert payloads(b'data: {"a":\ndata: 1}\n\n') == [b'{"a":\n1}']
+
+
+def test_events_that_forget_the_empty_line_between_them_are_told_apart() -> None:
+    assert payloads(b'data: {"a":1}\ndata: {"b":2}\n\n') == [b'{"a":1}', b'{"b":2}']
+
+
+def test_the_space_behind_the_colon_may_be_missing() -> None:
+    assert payloads(b"data:{}\n\n") == [b"{}"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'event: error\ndata: {"code":500}\n\n', b'error: {"code":500}\n\n'],
+    ids=["named", "a field of its own"],
+)
+def test_an_error_is_known_by_its_name(body: bytes) -> None:
+    [payload] = payloads(body)
+    assert type(payload) is ErrorPayload
+    assert payload == b'{"code":500}'
+
+
+def test_a_bare_body_in_the_stream_is_a_payload() -> None:
+    body = b'data: {}\n\n{\n  "error": {\n    "code": 499\n  }\n}\n\n'
+    assert payloads(body) == [b"{}", b'{\n  "error": {\n    "code": 499\n  }\n}']
+
+
+@given(
+    st.lists(st.sampled_from([b"data: {}", b"data: 1", b": c", b"event: e", b"", b"x: y"])),
+    st.sampled_from([b"\n", b"\r\n", b"\r"]),
+    st.data(),
+)
+def test_the_cuts_do_not_show(lines: list[bytes], end: bytes, data: st.DataObject) -> None:
+    body = end.join(lines)
+    at = sorted(data.draw(st.lists(st.integers(0, len(body)))))
+    cut = [body[a:b] for a, b in zip([0, *at], [*at, len(body)], strict=True)]
+    assert payloads(*cut) == payloads(body)
+
+
+@pytest.mark.parametrize("piece", [b"data: xxx", b"data: xxx\n", b"data: " + b"x" * 2_000 + b"\n"])
+def test_an_event_without_end_is_refused_and_not_kept_forever(piece: bytes) -> None:
+    splitter = EventSplitter(max_bytes=1_000)
+    with pytest.raises(ProtocolError, match="without an end"):
+        deque(map(splitter.feed, [piece] * 1_000), maxlen=0)
+
+
+def test_many_events_are_no_event_without_end() -> None:
+    splitter = EventSplitter(max_bytes=1_000)
+    assert sum(len(splitter.feed(b"event: a\nid: 1\ndata: xx\n\n" * 9)) for _ in range(100)) == 900
+
+
+def test_lines_are_given_out_whole() -> None:
+    splitter = LineSplitter()
+    assert splitter.feed(b'{"a":1}\n{"b"') == [b'{"a":1}']
+    assert splitter.feed(b":2}\r\n\n") == [b'{"b":2}\r']
+    assert splitter.feed(b"{}") == []
+    assert splitter.close() == [b"{}"]
+    assert splitter.close() == []
