@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from steno.errors import ProtocolError
-from steno.json_object import replace_lone_escapes
+from steno.json_object import check_depth, replace_lone_escapes
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Open")
@@ -80,9 +80,11 @@ def parsed(rest: Mapping[str, Raw] | None) -> dict[str, Any]:
 
 def _parsed(text: Raw) -> Any:
     try:
-        return msgspec.json.decode(text)
+        value = msgspec.json.decode(text)
+        check_depth({"": {"": {"": {"": value}}}})  # extras hold it at such a depth
     except NOT_AS_EXPECTED:  # nested too deeply, or a number beyond all bounds
         return bytes(text).decode(errors="replace")
+    return value
 
 
 def mend(data: bytes, what: str) -> bytes:

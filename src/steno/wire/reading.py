@@ -74,7 +74,10 @@ class Members:
         """Return what is left, as extras of that wire. Raises InvalidRequest for a name of ours."""
         if FORM in self._left:
             raise InvalidRequest(f"{self._place}: a member of the name {FORM} is ours alone")
-        left = {name: msgspec.json.decode(text) for name, text in self._left.items()}
+        try:
+            left = {name: msgspec.json.decode(text) for name, text in self._left.items()}
+        except NOT_AS_EXPECTED as exc:
+            raise InvalidRequest(f"{self._place}: {explain(exc)}") from None
         if self._form:
             left[FORM] = self._form
         return {wire: left} if left else None

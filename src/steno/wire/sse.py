@@ -14,6 +14,8 @@ import msgspec
 from steno.wire.pieces import MAX_BYTES, Pieces
 
 _BOM: Final = b"\xef\xbb\xbf"
+_CR: Final = ord("\r")
+"""As a number: a single byte is found five times faster than bytes of length one."""
 _E: Final = ord("e")
 
 
@@ -40,7 +42,7 @@ class EventSplitter(Pieces):
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take more bytes; return the payloads that are whole now. Raises ProtocolError."""
-        if self._after_cr or b"\r" in data:
+        if self._after_cr or _CR in data:
             data = self._normalise(data)
         line_end = data.find(b"\n")
         if line_end < 0:
@@ -50,7 +52,7 @@ class EventSplitter(Pieces):
             data = self._join(data)
         elif data.endswith(b"\n\n") and self._data is None and not self._others:
             start = _start_of_only_data(data, line_end)
-            if start:
+            if start and len(data) <= self._max_bytes:
                 self._is_first = False
                 return [data[start:-2]]
         lines = data.split(b"\n")
@@ -142,7 +144,7 @@ def _start_of_only_data(data: bytes, line_end: int) -> int:
 def _is_json(text: bytes) -> bool:
     try:
         _skip(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return False
     return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Protocol
 
 from steno.errors import CutShort, ProtocolError, StenoError
@@ -51,6 +52,7 @@ class StreamDecoder(ABC):
                 self._decode(payload, events)
         except StenoError as exc:
             self._is_over = True
+            self._abandon(events)
             return _then_raise(events, exc)
         return iter(events)
 
@@ -64,20 +66,27 @@ class StreamDecoder(ABC):
             self._decode_rest(events)
             self._finish(events)
         except StenoError as exc:
+            self._abandon(events)
             return _then_raise(events, exc)
         return iter(events)
 
     def _decode_rest(self, events: list[Event]) -> None:
-        """Decode what has no end of its own: whole if a server forgot to end it, else cut."""
-        for payload in self._splitter.close():
-            try:
+        """Decode what has no end of its own, if it is whole: servers forget to end it.
+
+        Else it was cut, and what that means is for `_finish` to say.
+        """
+        with suppress(ProtocolError):
+            for payload in self._splitter.close():
                 self._decode(payload, events)
-            except ProtocolError:
-                raise cut_short() from None
 
     @abstractmethod
     def _finish(self, events: list[Event]) -> None:
         """Add what the end of the bytes means; raise CutShort if it comes too early."""
+
+    def _abandon(  # noqa: B027 - most wires hold nothing back
+        self, events: list[Event]
+    ) -> None:
+        """Add what was held back and is worth keeping, now that a fault ends it all."""
 
 
 def _then_raise(events: list[Event], exc: StenoError) -> Iterator[Event]:

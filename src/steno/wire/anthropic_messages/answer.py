@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, final
 
 from steno.assemble import Assembler
@@ -47,14 +46,11 @@ class StreamDecoder(BaseDecoder):
         """What the provider said about its answer, beside the message."""
         return self._turn.envelope
 
-    def close(self) -> Iterator[Event]:
-        """Say that there are no more bytes; return the last events. Calling it twice is fine."""
-        self._turn.is_closing = True
-        return super().close()
-
     def _finish(self, events: list[Event]) -> None:
         if not self._turn.is_finished:
             if self._turn.stop_reason is None:
-                self._turn.abandon(events)
                 raise cut_short()
             self._turn.finish(events)
+
+    def _abandon(self, events: list[Event]) -> None:
+        self._turn.abandon(events)

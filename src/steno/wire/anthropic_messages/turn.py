@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from steno.call import NO_ARGUMENTS, Seal
 from steno.content import Opaque
-from steno.errors import ProtocolError, StenoError
+from steno.errors import ProtocolError
 from steno.event import (
     BlockAdded,
     BlockSealed,
@@ -74,7 +74,6 @@ class Turn:
         self._model = model
         self.stop_reason: str | None = None
         self.is_finished = False
-        self.is_closing = False
         self._about: dict[str, Any] = {}
         self._tokens: dict[str, Any] | None = None
         self._open: dict[int, _Block] = {}
@@ -135,18 +134,12 @@ class Turn:
     # -- events ------------------------------------------------------------------------------
 
     def _read_other(self, payload: bytes, events: list[Event]) -> None:
-        try:
-            if type(payload) is ErrorPayload:
-                raise decode_error(200, payload)
-            if not payload.startswith(b"[DONE]"):
-                self._read_event(payload, events)
-            elif self.stop_reason is not None:  # from gateways that translate
-                self.finish(events)
-        except StenoError as exc:
-            if self.is_closing and isinstance(exc, ProtocolError):
-                return  # half an event: what it means depends on what came before
-            self.abandon(events)
-            raise
+        if type(payload) is ErrorPayload:
+            raise decode_error(200, payload)
+        if not payload.startswith(b"[DONE]"):
+            self._read_event(payload, events)
+        elif self.stop_reason is not None:  # from gateways that translate
+            self.finish(events)
 
     def _read_event(self, payload: bytes, events: list[Event]) -> None:
         mended = mend(payload, NAME)

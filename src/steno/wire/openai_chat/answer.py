@@ -254,7 +254,9 @@ def _restore_halves(payload: bytes, answer: Answer) -> None:
         for position, call in enumerate(delta.tool_calls or ()):
             if call.function is not None:
                 path = (*place, "tool_calls", position, "function", "arguments")
-                call.function.arguments = text_with_halves(payload, *path) or call.function.arguments
+                call.function.arguments = (
+                    text_with_halves(payload, *path) or call.function.arguments
+                )
 
 
 def _call_delta(call: Call) -> ToolCallDelta:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, Final, final
 
 import msgspec
@@ -75,11 +74,6 @@ class StreamDecoder(BaseDecoder):
         """What the provider said about its answer, beside the message."""
         return self._turn.envelope
 
-    def close(self) -> Iterator[Event]:
-        """Say that there are no more bytes; return the last events. Calling it twice is fine."""
-        self._turn.is_closing = True
-        return super().close()
-
     def _finish(self, events: list[Event]) -> None:
         self._turn.close(events)
 
@@ -93,8 +87,6 @@ class _Turn:
         self._unnamed: Rest = {}
         self._fault: bytes | None = None
         self._is_finished = False
-        self.is_closing = False
-        """Whether what comes now is only what was left at the end of the bytes."""
         # Where the latest text belongs: most of it goes where the text before it went.
         self._text_item: str | None = _NOWHERE
         self._text_output: int | None = None
@@ -212,13 +204,8 @@ class _Turn:
             self._teller.keep(kind, mended, events)
 
     def _read_members(self, payload: bytes) -> Rest:
-        try:
-            check_utf8(payload)
-            return read_members(payload, NAME)
-        except ProtocolError:
-            if self.is_closing and not self._is_finished:
-                raise cut_short() from None
-            raise
+        check_utf8(payload)
+        return read_members(payload, NAME)
 
     def _read_progress(self, kind: str, members: Rest) -> None:
         if kind == "response.content_part.added":
