@@ -7,6 +7,7 @@ a string stays inside it. This file knows no provider and does not read the JSON
 
 from __future__ import annotations
 
+import re
 from typing import Final, final
 
 import msgspec
@@ -16,6 +17,7 @@ from steno.wire.pieces import MAX_BYTES, Pieces
 _BOM: Final = b"\xef\xbb\xbf"
 _CR: Final = ord("\r")
 """As a number: a single byte is found five times faster than bytes of length one."""
+_LONE_CR: Final = re.compile(rb"\r(?!\n)").search
 _E: Final = ord("e")
 
 
@@ -119,6 +121,8 @@ class EventSplitter(Pieces):
                 return data
             data = data.removeprefix(b"\n")
         self._after_cr = data.endswith(b"\r")
+        if _LONE_CR(data) is None:
+            return data.replace(b"\r", b"")  # half the price of replacing pairs
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
