@@ -117,9 +117,7 @@ def test_a_request_is_translated_and_what_is_lost_is_listed(tmp_path: Path) -> N
     body = json.loads(told.stdout)
     assert body["system"] == "Be brief."
     assert [message["role"] for message in body["messages"]] == ["user"]
-    assert told.stderr == (
-        b"messages[1]: left out what only openai_chat has a name for (extras)\n"
-    )
+    assert told.stderr == (b"messages[1]: left out what only openai_chat has a name for (extras)\n")
     report = tmp_path / "report.json"
     again = steno(*arguments, "--report", report, "--strict", data=data)
     assert again.returncode == 3

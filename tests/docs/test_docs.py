@@ -80,4 +80,4 @@ def test_the_readme_shows_code_early_and_both_commands() -> None:
     assert "```python" in lines[:15]
     assert any(line.startswith("make demo") for line in lines)
     assert any(line.startswith("make test") for line in lines)
-    assert len(lines) <= 120
+    assert len(lines) <= 180

@@ -80,7 +80,7 @@ def test_a_conversation_is_said_in_the_provider_s_words() -> None:
     assert body["instructions"] == "Be brief."
     assert body["input"] == [
         {"role": "user", "content": "What is in a.py?"},
-        {"role": "assistant", "content": "I look."},
+        {"type": "message", "role": "assistant", "content": "I look."},
         {
             "type": "function_call",
             "call_id": "call_1",
@@ -88,7 +88,7 @@ def test_a_conversation_is_said_in_the_provider_s_words() -> None:
             "arguments": '{"path" : "a.py"}',
         },
         {"type": "function_call_output", "call_id": "call_1", "output": "print()"},
-        {"role": "assistant", "content": "A print."},
+        {"type": "message", "role": "assistant", "content": "A print."},
     ]
     [tool] = body["tools"]
     assert (tool["type"], tool["name"], tool["strict"]) == ("function", "read_file", True)
@@ -194,8 +194,8 @@ def test_the_reasoning_of_another_model_is_left_out_and_no_item_says_that_it_had
 def test_another_provider_sees_words_and_calls_alone() -> None:
     found = encoded(answer(REASONING, SEARCH, SAID, CALL, SHELL, REFUSAL), provider="vllm")
     assert found.json["input"] == [
-        {"role": "assistant", "content": "I look"},
-        {"role": "assistant", "content": " and see."},
+        {"type": "message", "role": "assistant", "content": "I look"},
+        {"type": "message", "role": "assistant", "content": " and see."},
         {
             "type": "function_call",
             "call_id": "call_1",
@@ -221,7 +221,7 @@ def test_reasoning_without_a_seal_goes_back_to_its_provider_alone() -> None:
 
 def test_thinking_of_nobody_in_particular_is_left_out() -> None:
     found = encoded(AssistantMessage(content=(Thinking("Hm"), Text("Yes"))))
-    assert found.json["input"] == [{"role": "assistant", "content": "Yes"}]
+    assert found.json["input"] == [{"type": "message", "role": "assistant", "content": "Yes"}]
     assert codes(found) == [LossCode.THINKING]
 
 
@@ -289,7 +289,7 @@ def test_what_only_others_know_is_left_out_and_reported() -> None:
         AssistantMessage(content=(ToolCall(id="a", name="f", seal=seal), Text("", seal=seal))),
     )
     assert found.json["instructions"] == "Be brief."
-    assert found.json["input"][0] == {"role": "assistant", "content": "Hi"}
+    assert found.json["input"][0] == {"type": "message", "role": "assistant", "content": "Hi"}
     assert codes(found) == [
         *(LossCode.EXTRAS, LossCode.EXTRAS, LossCode.OPAQUE, LossCode.IMAGE),
         *(LossCode.SEAL, LossCode.SEAL),
@@ -517,7 +517,7 @@ def test_a_string_becomes_a_list_when_the_conversation_goes_on() -> None:
     )
     assert openai_responses.encode_request(longer).json["input"] == [
         {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": "Yes?"},
+        {"type": "message", "role": "assistant", "content": "Yes?"},
     ]
 
 

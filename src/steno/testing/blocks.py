@@ -60,14 +60,18 @@ def seals() -> SearchStrategy[Seal]:
 @named
 def extras() -> SearchStrategy[JsonObject]:
     """Members that only one wire has a name for, by wire."""
-    wires = st.sampled_from(("openai_chat", "anthropic_messages", "a_wire_of_theirs"))
+    wires = st.sampled_from(["openai_chat", "anthropic_messages", "a_wire_of_theirs"])
     members = json_members(max_leaves=3)
     return st.dictionaries(wires, members, min_size=1, max_size=2).map(JsonObject)
 
 
 def extended(values: SearchStrategy[S]) -> SearchStrategy[S]:
     """Return the same values, and seldom some with extras."""
-    return values | values | st.builds(replace, values, extras=extras())
+    return values | values | st.builds(_extend, values, extras())
+
+
+def _extend(value: S, extras: JsonObject) -> S:
+    return replace(value, extras=extras)
 
 
 @named

@@ -80,11 +80,20 @@ def parsed(rest: Mapping[str, Raw] | None) -> dict[str, Any]:
 
 def _parsed(text: Raw) -> Any:
     try:
-        value = msgspec.json.decode(text)
-        check_depth({"": {"": {"": {"": value}}}})  # extras hold it at such a depth
+        return msgspec.json.decode(text)
     except NOT_AS_EXPECTED:  # nested too deeply, or a number beyond all bounds
         return bytes(text).decode(errors="replace")
-    return value
+
+
+def parsed_extras(rest: Mapping[str, Raw] | None) -> dict[str, Any]:
+    """Return members as Python values that extras can hold; what is too deep for them stays text."""
+    found = parsed(rest)
+    for name, value in found.items():
+        try:
+            check_depth({"": {"": {"": value}}})  # so deep it may come to stand
+        except RecursionError:
+            found[name] = text_of((rest or {})[name])
+    return found
 
 
 def mend(data: bytes, what: str) -> bytes:

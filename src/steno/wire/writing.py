@@ -76,7 +76,7 @@ def extras_of(value: Sendable, wire: str, losses: Losses, *, at: str = "") -> di
     if value.extras is None:
         return {}
     for name, members in value.extras.items():
-        if name != wire and not (isinstance(members, JsonObject) and members.keys() == {FORM}):
+        if name != wire and not (isinstance(members, JsonObject) and set(members) == {FORM}):
             losses.note(LossCode.EXTRAS, f"left out what only {name} has a name for", at=at)
     mine = value.extras.get(wire)
     return dict(expose(mine)) if isinstance(mine, JsonObject) else {}

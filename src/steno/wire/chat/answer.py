@@ -11,11 +11,21 @@ from steno.content import Opaque
 from steno.errors import ProtocolError
 from steno.event import BlockAdded, Event, ExtrasAdded, Finished, TextDelta, ToolCallDelta
 from steno.message import AssistantMessage
-from steno.usage import StopReason
+from steno.usage import StopReason, Usage
 from steno.wire.chat.shapes import NAME, PROVIDER, Call, Said, stop_reason_of, usage_of
 from steno.wire.fault import decode_error
 from steno.wire.ndjson import LineSplitter
-from steno.wire.open import Rest, mend, parsed, read_as, reader, text_of, text_with_halves
+from steno.wire.open import (
+    Rest,
+    mend,
+    parsed,
+    parsed_extras,
+    plain,
+    read_as,
+    reader,
+    text_of,
+    text_with_halves,
+)
 from steno.wire.stream import StreamDecoder as BaseDecoder
 from steno.wire.stream import cut_short
 from steno.wire.writing import FORM
@@ -41,7 +51,7 @@ def decode_response(
     if not turn.has_spoken:
         raise ProtocolError(f"{NAME}: not as expected: an assistant message")
     if not turn.is_finished:  # it is whole, whether it says so or not
-        events.append(Finished(StopReason.END_TURN))
+        events.append(Finished(StopReason.END_TURN, usage=turn.usage))
     assembler = Assembler()
     for event in events:
         assembler.feed(event)
@@ -61,7 +71,7 @@ class StreamDecoder(BaseDecoder):
     @property
     def envelope(self) -> dict[str, Any]:
         """What was said beside the message."""
-        return parsed(self._turn.unnamed)
+        return self._turn.envelope
 
     def _finish(self, events: list[Event]) -> None:
         if not self._turn.is_finished:
@@ -76,7 +86,8 @@ class _Turn:
         self.has_spoken = False
         self.is_finished = False
         self._call_count = 0
-        self.unnamed: Rest = {}
+        self.usage: Usage | None = None
+        self.envelope: dict[str, Any] = {}
 
     def read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of a line, or of a whole message."""
@@ -96,14 +107,19 @@ class _Turn:
             events.append(TextDelta(_TEXT, said.content))
         if said.index is not None or said.arguments_delta is not None:
             events.append(ToolCallDelta(said.index, said.id, said.name, said.arguments_delta))
+        else:
+            about = {"id": said.id, "name": said.name}
+            self.envelope |= {name: text for name, text in about.items() if text is not None}
         for call in said.tool_calls or ():
             self._read_call(call, events)
         self.has_spoken = self.has_spoken or said.role is not None or bool(events)
+        if said.usage is not None:
+            self.usage = usage_of(said.usage)
+            self.envelope["usage"] = plain(said.usage)
         if said.stop_reason is not None and not self.is_finished:
             self.is_finished = True
             raw = said.raw_stop_reason or said.stop_reason
-            usage = None if said.usage is None else usage_of(said.usage)
-            events.append(Finished(stop_reason_of(said.stop_reason), raw, usage))
+            events.append(Finished(stop_reason_of(said.stop_reason), raw, self.usage))
 
     def _read_call(self, call: Call, events: list[Event]) -> None:
         """Tell of a whole call, under an index that no fragment has."""
@@ -111,11 +127,11 @@ class _Turn:
         self._call_count += 1
         function = call.function or call
         events.append(ToolCallDelta(index, call.id, function.name, _arguments(function.arguments)))
-        extras = parsed(call.rest) | ({} if call.type is None else {"type": call.type})
+        extras = parsed_extras(call.rest) | ({} if call.type is None else {"type": call.type})
         if call.function is not None:
             extras[FORM] = {"function": "inside"}
             if call.function.rest is not None:
-                extras["function"] = parsed(call.function.rest)
+                extras["function"] = parsed_extras(call.function.rest)
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
@@ -128,7 +144,7 @@ class _Turn:
             del rest["content"]
             for part in parts:
                 events += _part_events(part)
-        self.unnamed |= rest
+        self.envelope |= parsed(rest)
 
 
 def _part_events(raw: Raw) -> list[Event]:
@@ -138,7 +154,7 @@ def _part_events(raw: Raw) -> list[Event]:
     text = read_as(members.pop("text", None), str) if kind == "text" else None
     if text is None:
         return [BlockAdded(_TEXT, Opaque(kind=kind, raw=text_of(raw), origin=NAME))]
-    extras = ExtrasAdded(_TEXT, {NAME: parsed(members)})
+    extras = ExtrasAdded(_TEXT, {NAME: parsed_extras(members)})
     return [TextDelta(_TEXT, text), *([extras] if members else [])]
 
 

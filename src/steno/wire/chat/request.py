@@ -199,7 +199,8 @@ class _Writer(MessageWriter):
                     parts.append({"type": "text", "text": block.text} | extras)
                 case FileReference() | Resource():
                     text = reference_text(block, self.losses, at=at)
-                    parts.append({"type": "text", "text": text})
+                    extras = extras_of(block, NAME, self.losses, at=at)
+                    parts.append({"type": "text", "text": text} | extras)
                 case Thinking():
                     self._drop_seal(block, at)
                     self.losses.note(LossCode.THINKING, "left out what the model thought", at=at)

@@ -39,6 +39,7 @@ from steno.wire.open import (
     Rest,
     mend,
     parsed,
+    parsed_extras,
     plain,
     read_as,
     reader,
@@ -211,9 +212,9 @@ def _arguments(raw: Raw) -> str:
 
 
 def _extras(call: Call, function: Function) -> dict[str, Any]:
-    extras = parsed(call.rest)
+    extras = parsed_extras(call.rest)
     if function.rest is not None:
-        extras["function"] = parsed(function.rest)
+        extras["function"] = parsed_extras(function.rest)
     form = {"type": call.type, "index": function.index}
     form = {name: value for name, value in form.items() if value is not None}
     return extras | ({FORM: form} if form else {})

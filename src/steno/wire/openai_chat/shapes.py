@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec import field
 
@@ -113,15 +113,19 @@ def stop_reason_of(raw: str | None) -> StopReason:
 
 def usage_of(tokens: Tokens) -> Usage:
     """Read the counts; prompt tokens include what was cached, completion tokens all thinking."""
-    prompt = tokens.prompt_tokens_details
-    completion = tokens.completion_tokens_details
-    counts: dict[str, Any] = {
-        "input_tokens": tokens.prompt_tokens,
-        "output_tokens": tokens.completion_tokens,
-        "cache_read_tokens": prompt.cached_tokens if prompt else None,
-        "cache_write_tokens": (prompt.cache_write_tokens or prompt.created_cache_tokens)
-        if prompt
-        else None,
-        "thinking_tokens": completion.reasoning_tokens if completion else None,
-    }
-    return Usage(**{name: count for name, count in counts.items() if count is None or count >= 0})
+    prompt = tokens.prompt_tokens_details or PromptDetails()
+    completion = tokens.completion_tokens_details or CompletionDetails()
+    written = prompt.cache_write_tokens
+    if written is None:
+        written = prompt.created_cache_tokens  # vLLM's name for it
+    return Usage(
+        input_tokens=_count(tokens.prompt_tokens),
+        output_tokens=_count(tokens.completion_tokens),
+        cache_read_tokens=_count(prompt.cached_tokens),
+        cache_write_tokens=_count(written),
+        thinking_tokens=_count(completion.reasoning_tokens),
+    )
+
+
+def _count(tokens: int | None) -> int | None:
+    return tokens if tokens is None or tokens >= 0 else None

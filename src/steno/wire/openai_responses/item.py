@@ -122,7 +122,8 @@ def _read_message(item: Members) -> list[Piece]:
     item.take("content", Raw)
     members = (item.extras(NAME) or {}).get(NAME, {})
     if text is not None:
-        said = {NAME: {ITEM: members, FORM: {"content": "string"}}} if members else None
+        is_ours = members == {"type": "message"}
+        said = None if is_ours else {NAME: {ITEM: members, FORM: {"content": "string"}}}
         return [Words(text, said)]
     return [_read_part(part, None if n else members) for n, part in enumerate(parts or ())]
 

@@ -80,8 +80,9 @@ class TurnWriter:
         if members is not None and form.get("content") == "string" and not extras:
             items.append({"role": "assistant", "content": block.text} | self._item(members))
         elif members is None and not extras and PART not in form:
-            # The one form that every server takes: vLLM wants an id with a list of parts.
-            items.append({"role": "assistant", "content": block.text})
+            # The one form that every server takes: vLLM wants an id with a list of parts, and
+            # llama.cpp a type.
+            items.append({"type": "message", "role": "assistant", "content": block.text})
         else:
             part = {"type": "output_text", "text": block.text} | extras
             self._add_part(items, part, members, continues=PART in form)

@@ -1,0 +1,295 @@
+"""Measure HTTP clients: events per CPU-second over loopback with our decoder, and their share.
+
+`python -m bench.transport` starts a server in a process of its own, so that only the client's
+CPU time counts, and lets every client read the same answer in alternating rounds:
+
+    burst    one event per HTTP chunk, as fast as the connection takes them
+    pieces   2 KB per HTTP chunk, as fast as the connection takes them
+    paced    one event per packet, as a model speaks
+
+The share of a client is what is left when the pieces it gave are decoded again from memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from statistics import median
+from typing import Any
+
+from steno import Assembler, ChatMessage, Request
+from steno.wire.openai_chat import StreamDecoder
+
+HOST = "127.0.0.1"
+PIECE = 2_048
+PAUSE_S = 0.0002
+EVENTS = {"burst": 20_000, "pieces": 20_000, "paced": 3_000}
+REQUEST = Request(model="m", messages=(ChatMessage.user("Speak."),))
+
+
+# -- the server ------------------------------------------------------------------------------
+
+
+def answer(mode: str) -> list[bytes]:
+    """Return the body of an answer as the pieces it is sent in."""
+    head = b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m",'
+    events = [
+        head
+        + b'"choices":[{"index":0,"delta":{"content":" word%d"},"finish_reason":null}]}\n\n' % n
+        for n in range(EVENTS[mode])
+    ]
+    end = head + b'"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    if mode != "pieces":
+        return [*events, end]
+    whole = b"".join([*events, end])
+    return [whole[start : start + PIECE] for start in range(0, len(whole), PIECE)]
+
+
+def serve() -> None:
+    """Answer one request after the other until standard input is closed."""
+    bodies = {mode: [b"%x\r\n%b\r\n" % (len(p), p) for p in answer(mode)] for mode in EVENTS}
+    listener = socket.create_server((HOST, 0))
+    print(listener.getsockname()[1], flush=True)
+    threading.Thread(target=_accept, args=(listener, bodies), daemon=True).start()
+    sys.stdin.read()
+
+
+def _accept(listener: socket.socket, bodies: dict[str, list[bytes]]) -> None:
+    while True:
+        connection, _ = listener.accept()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with connection, connection.makefile("rb") as lines:
+            while (mode := _read_request(lines)) is not None:
+                _send(connection, bodies[mode], pause_s=PAUSE_S if mode == "paced" else 0)
+
+
+def _read_request(lines: Any) -> str | None:
+    first, length = lines.readline(), 0
+    while line := lines.readline().strip():
+        name, _, value = line.partition(b":")
+        length = int(value) if name.lower() == b"content-length" else length
+    lines.read(length)
+    return first.split()[1].split(b"/")[1].decode() if first else None
+
+
+def _send(connection: socket.socket, chunks: list[bytes], *, pause_s: float) -> None:
+    connection.sendall(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+    if not pause_s:
+        connection.sendall(b"".join(chunks))
+    else:
+        due = time.perf_counter()
+        for chunk in chunks:
+            connection.sendall(chunk)
+            due += pause_s
+            while time.perf_counter() < due:
+                pass  # sleeping would take far longer than this
+    connection.sendall(b"0\r\n\r\n")
+
+
+# -- the clients -----------------------------------------------------------------------------
+
+Pieces = AsyncGenerator[bytes]
+BODY = b'{"model":"m","messages":[]}'
+
+
+async def read_raw(port: int, mode: str) -> Pieces:
+    """Read with nothing but a socket, chunks taken apart in Python."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(
+        b"POST /%b/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b"
+        % (mode.encode(), len(BODY), BODY)
+    )
+    await reader.readuntil(b"\r\n\r\n")
+    waiting = b""
+    while not waiting.startswith(b"0\r\n\r\n"):
+        waiting += await reader.read(262_144)
+        found = []
+        while (end := waiting.find(b"\r\n")) > 0:
+            size = int(waiting[:end], 16)
+            if not size or len(waiting) < end + size + 4:
+                break
+            found.append(waiting[end + 2 : end + 2 + size])
+            waiting = waiting[end + size + 4 :]
+        if found:
+            yield b"".join(found)
+    writer.close()
+
+
+async def read_aiohttp(port: int, mode: str) -> Pieces:
+    import aiohttp
+
+    url = f"http://{HOST}:{port}/{mode}/chat/completions"
+    async with aiohttp.ClientSession() as session, session.post(url, data=BODY) as response:
+        while piece := await response.content.readany():
+            yield piece
+
+
+async def read_httpx(port: int, mode: str) -> Pieces:
+    import httpx
+
+    url = f"http://{HOST}:{port}/{mode}/chat/completions"
+    async with httpx.AsyncClient() as client, client.stream("POST", url, content=BODY) as response:
+        async for piece in response.aiter_raw():
+            yield piece
+
+
+async def read_httpx2(port: int, mode: str) -> Pieces:
+    import httpx2
+
+    url = f"http://{HOST}:{port}/{mode}/chat/completions"
+    async with httpx2.AsyncClient() as client, client.stream("POST", url, content=BODY) as response:
+        async for piece in response.aiter_raw():
+            yield piece
+
+
+CLIENTS: dict[str, Callable[[int, str], Pieces]] = {
+    "raw asyncio": read_raw,
+    "aiohttp": read_aiohttp,
+    "httpx": read_httpx,
+    "httpx2": read_httpx2,
+}
+
+
+# -- measuring -------------------------------------------------------------------------------
+
+
+@dataclass
+class Result:
+    """CPU seconds of one client in one mode, round by round."""
+
+    total: list[float] = field(default_factory=list)
+    decoding: list[float] = field(default_factory=list)
+    """The same pieces decoded from memory."""
+
+
+def decode(pieces: list[bytes]) -> int:
+    """Do with pieces what the provider does with them; return the number of events."""
+    decoder, assembler, count = StreamDecoder(), Assembler(), 0
+    for piece in pieces:
+        for event in decoder.feed(piece):
+            count += len(assembler.feed(event))
+    for event in decoder.close():
+        count += len(assembler.feed(event))
+    assembler.message()
+    return count
+
+
+async def read_and_decode(pieces: Pieces) -> int:
+    """Decode what a client gives, while it gives it."""
+    decoder, assembler, count = StreamDecoder(), Assembler(), 0
+    async with aclosing(pieces) as body:
+        async for piece in body:
+            for event in decoder.feed(piece):
+                count += len(assembler.feed(event))
+    for event in decoder.close():
+        count += len(assembler.feed(event))
+    assembler.message()
+    return count
+
+
+async def read_provider(port: int, mode: str) -> int:
+    """Read with the provider itself: client, time limits, decoder, assembly, iteration."""
+    from steno.providers import connect
+
+    url = f"http://{HOST}:{port}/{mode}"
+    count = 0
+    async with (
+        connect("llama.cpp", base_url=url) as provider,
+        provider.stream(REQUEST) as stream,
+    ):
+        async for _ in stream:
+            count += 1
+    stream.message()
+    return count
+
+
+def timed(work: Callable[[], int], expected: int) -> float:
+    """Return the CPU seconds that `work` takes."""
+    gc.collect()
+    start = time.process_time()
+    found = work()
+    spent = time.process_time() - start
+    assert found == expected, f"{found} events instead of {expected}"
+    return spent
+
+
+def measure(port: int, mode: str, rounds: int) -> dict[str, Result]:
+    """Let the clients take turns; the first round only warms them up."""
+    works: dict[str, Callable[[], int]] = {
+        name: partial(_read, read, port, mode) for name, read in CLIENTS.items()
+    }
+    works["steno"] = lambda: asyncio.run(read_provider(port, mode))
+    pieces = {name: asyncio.run(_collect(read(port, mode))) for name, read in CLIENTS.items()}
+    results = {name: Result() for name in works}
+    expected = EVENTS[mode] + 1
+    for number in range(rounds + 1):
+        for name, work in works.items():
+            total = timed(work, expected)
+            decoding = timed(partial(decode, pieces.get(name, pieces["aiohttp"])), expected)
+            if number:
+                results[name].total.append(total)
+                results[name].decoding.append(decoding)
+    return results
+
+
+def _read(read: Callable[[int, str], Pieces], port: int, mode: str) -> int:
+    return asyncio.run(read_and_decode(read(port, mode)))
+
+
+async def _collect(pieces: Pieces) -> list[bytes]:
+    return [piece async for piece in pieces]
+
+
+@contextmanager
+def server() -> Iterator[int]:
+    """Run the server in a process of its own; yield its port."""
+    command = [sys.executable, "-m", "bench.transport", "--serve"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            yield int(child.stdout.readline())
+        finally:
+            child.stdin.close()
+
+
+def main() -> None:
+    """Measure all modes and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.transport", description=__doc__)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", choices=EVENTS, action="append")
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve()
+        return
+    print(*(f"{name} {version(name)}" for name in ("aiohttp", "httpx", "httpx2")), sep=", ")
+    with server() as port:
+        for mode in arguments.only or EVENTS:
+            print(f"\n{mode:14}{'events per CPU-second':>22}{'µs per event':>20}{'client':>9}")
+            for name, result in measure(port, mode, arguments.rounds).items():
+                count = EVENTS[mode] + 1
+                best, middle = (pick(result.total) for pick in (min, median))
+                share = 1 - min(result.decoding) / best
+                rate, cost = (
+                    f"{count / best:,.0f}",
+                    f"{best / count * 1e6:.2f} ({middle / count * 1e6:.2f})",
+                )
+                print(f"{name:14}{rate:>22}{cost:>20}{share:>9.0%}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""From the name of a vendor to a provider, with the key that the environment holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from steno.errors import AuthenticationFailed, InvalidValue
+from steno.ports import Transport
+from steno.providers.catalog import CATALOG
+from steno.providers.http import HttpProvider
+from steno.providers.key import Key, find_key
+from steno.providers.retry import DEFAULT_RETRIES, Retries
+from steno.providers.vendor import Vendor, check_base_url
+
+
+def connect(
+    vendor: str | Vendor,
+    *,
+    model: str = "",
+    key: str | None = None,
+    base_url: str | None = None,
+    transport: Transport | None = None,
+    retries: Retries = DEFAULT_RETRIES,
+    vendors: Mapping[str, Vendor] = CATALOG,
+    environ: Mapping[str, str] | None = None,
+) -> HttpProvider:
+    """Make a provider of a vendor, by name or as a row of your own; nothing is sent yet.
+
+        async with connect("anthropic", model="…") as provider:
+            message = await provider.stream(request).collect()
+
+    `model` is asked for where a request names none. The key comes from `environ`, that of the
+    process unless given, if none is passed. Raises InvalidValue for a vendor that is not known
+    or an address that is none, AuthenticationFailed if a key is needed and there is none.
+    """
+    if isinstance(vendor, str):
+        if vendor not in vendors:
+            raise InvalidValue(f"vendor: must be one of {', '.join(sorted(vendors))}")
+        vendor = vendors[vendor]
+    if base_url is not None:
+        check_base_url(base_url, vendor.name)
+        vendor = replace(vendor, base_url=base_url)
+    if not vendor.base_url:
+        raise InvalidValue(f"{vendor.name}.base_url: everybody has one of their own, pass it")
+    return HttpProvider(
+        vendor,
+        model=model,
+        key=_key_for(vendor, os.environ if environ is None else environ)
+        if key is None
+        else Key(key),
+        transport=transport,
+        retries=retries,
+    )
+
+
+def _key_for(vendor: Vendor, environ: Mapping[str, str]) -> Key:
+    key = find_key(vendor.key_variables, environ)
+    if vendor.needs_key and not key:
+        names = " or ".join(vendor.key_variables)
+        raise AuthenticationFailed(f"{vendor.name}: no key; set {names}, or pass one")
+    return key

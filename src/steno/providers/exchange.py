@@ -1,0 +1,214 @@
+"""One exchange with a server: send, read, and send again as long as nothing was told.
+
+The first event that reaches the caller is the border: before it a failed try leaves no trace but
+time, after it a fault is the caller's to see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import chain, count
+from typing import Any, Final, NamedTuple, TypeVar, final
+
+from steno.errors import ProviderError, StenoError, Unreachable
+from steno.event import Event
+from steno.message import AssistantMessage
+from steno.ports import Answer, Outgoing, Transport
+from steno.providers.key import Key
+from steno.providers.retry import Retries
+from steno.providers.whole import tell
+from steno.wire import StreamDecoder, Wire
+from steno.wire.fault import decode_error
+
+T = TypeVar("T")
+
+_log = logging.getLogger("steno.providers")
+
+MAX_ERROR_BYTES: Final = 1024 * 1024
+"""What is read of an answer that is an error; the rest explains nothing."""
+
+
+class Conduct(NamedTuple):
+    """How to behave towards servers: what a test replaces."""
+
+    transport: Transport
+    retries: Retries
+    sleep: Callable[[float], Awaitable[object]]
+    jitter: Callable[[], float]
+    """A number from 0 to 1, a new one each time."""
+
+    async def persist(self, attempt: Callable[[], Awaitable[T]], whom: str) -> T:
+        """Make an attempt until it succeeds or is of no use. Raises its last StenoError."""
+        for tried in count():
+            try:
+                return await attempt()
+            except StenoError as exc:
+                wait_s = self.retries.wait_s(exc, tried, self.jitter())
+                if wait_s is None:
+                    raise
+                # The kind and no more: what a provider says may echo what it was asked.
+                _log.info("%s: %s, again in %.1f s", whom, type(exc).__name__, wait_s)
+            await self.sleep(wait_s)
+        raise AssertionError("count has no end")
+
+
+class Reading(NamedTuple):
+    """How to read an answer."""
+
+    wire: Wire
+    provider: str
+    """Whom its seals will be for."""
+    model: str | None
+    streams_json: bool
+    """The decoder of streams takes a whole answer as well."""
+
+    def new_decoder(self) -> StreamDecoder:
+        """Begin to read a stream."""
+        return self.wire.StreamDecoder(provider=self.provider, model=self.model)
+
+    def decode_whole(self, body: bytes) -> AssistantMessage:
+        """Read an answer that came at once."""
+        return self.wire.decode_response(body, provider=self.provider, model=self.model)
+
+
+@final
+class Exchange:
+    """The source of events of one answer."""
+
+    def __init__(
+        self,
+        outgoing: Outgoing,
+        reading: Reading,
+        *,
+        conduct: Conduct,
+        key: Key,
+    ) -> None:
+        """Take what to send and how to read the answer; nothing is sent yet."""
+        self._outgoing = outgoing
+        self._reading = reading
+        self._conduct = conduct
+        self._key = key
+        self._answer: Answer | None = None
+        self._decoder: StreamDecoder | None = None
+        self._is_at_end = False
+        self._beginning: asyncio.Timeout | None = None
+        """While the first event is waited for: a deadline, set when somebody closes the stream."""
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What the provider said about its answer (id, model, ...) beside the message."""
+        return {} if self._decoder is None else self._decoder.envelope
+
+    async def read(self) -> Iterable[Event] | None:
+        """Return more events; the first time, send the request and wait for the first of them."""
+        if self._answer is not None:
+            return await self._read_on(self._answer)
+        self._beginning = beginning = asyncio.timeout(None)
+        try:
+            async with beginning:
+                return await self._conduct.persist(self._try, self._reading.provider)
+        except TimeoutError:
+            if not beginning.expired():
+                raise
+            return None
+        finally:
+            self._beginning = None
+
+    def redact(self, error: Exception) -> None:
+        """Hide the key if the server, or anybody, put it into an error."""
+        self._key.hide_in(error)
+
+    def close(self) -> None:
+        """Drop the connection, and end a read that waits."""
+        if self._beginning is not None:
+            self._beginning.reschedule(0)
+        elif self._answer is not None:
+            self._answer.close()
+
+    # -- up to the first event ---------------------------------------------------------------
+
+    async def _try(self) -> Iterator[Event]:
+        self._is_at_end = False
+        answer = await self._conduct.transport.open(self._outgoing)
+        try:
+            events = await self._read_first(answer)
+        except BaseException:
+            answer.close()
+            raise
+        self._answer = answer
+        return events
+
+    async def _read_first(self, answer: Answer) -> Iterator[Event]:
+        if not 200 <= answer.status < 300:
+            raise await _read_error(answer)
+        first = await answer.read()
+        if not self._reading.streams_json and _is_json(answer, first):
+            return await self._read_whole(answer, first)
+        self._decoder = self._reading.new_decoder()
+        events: Iterator[Event] | None = self._decode(first)
+        while events is not None:
+            event = next(events, None)
+            if event is not None:
+                return chain((event,), events)
+            events = await self._read_on(answer)
+        return iter(())
+
+    async def _read_on(self, answer: Answer) -> Iterator[Event] | None:
+        return None if self._is_at_end else self._decode(await answer.read())
+
+    def _decode(self, piece: bytes) -> Iterator[Event]:
+        assert self._decoder is not None
+        if piece:
+            return self._decoder.feed(piece)
+        self._is_at_end = True
+        return self._decoder.close()
+
+    # -- answers that are no stream ----------------------------------------------------------
+
+    async def _read_whole(self, answer: Answer, first: bytes) -> Iterator[Event]:
+        pieces = [first]
+        while pieces[-1]:
+            pieces.append(await answer.read())
+        self._is_at_end = True
+        return tell(self._reading.decode_whole(b"".join(pieces)))
+
+
+async def fetch(transport: Transport, outgoing: Outgoing) -> bytes:
+    """Send a request and return the whole body. Raises ProviderError if it is an error."""
+    answer = await transport.open(outgoing)
+    try:
+        if not 200 <= answer.status < 300:
+            raise await _read_error(answer)
+        pieces: list[bytes] = []
+        while piece := await answer.read():
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        answer.close()
+
+
+async def _read_error(answer: Answer) -> ProviderError:
+    """Make an error of an answer that is one, from as much of its body as there is."""
+    if 300 <= answer.status < 400:
+        rule = "http: the answer is a redirect, which is not followed; check the base URL"
+        return ProviderError(rule, status=answer.status)
+    pieces: list[bytes] = []
+    left = MAX_ERROR_BYTES
+    try:
+        while left > 0 and (piece := await answer.read()):
+            pieces.append(piece)
+            left -= len(piece)
+    except Unreachable:
+        pass  # the status says more than the fact that its explanation broke off
+    return decode_error(answer.status, b"".join(pieces), answer.headers)
+
+
+def _is_json(answer: Answer, first: bytes) -> bool:
+    """Tell whether a whole answer came where a stream was asked for."""
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return (kind == "application/json" or kind.endswith("+json")) and first.lstrip()[:1] in (
+        b"{",
+        b"[",
+    )

@@ -1,0 +1,190 @@
+"""The one HTTP provider: every vendor is a row, and a row is all it takes.
+
+It joins what the other files know: the row says where and in which words, the wire writes and
+reads them, the transport carries them, the exchange tries again, the stream hands them out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Self, final
+from urllib.parse import urlencode
+
+import msgspec
+
+from steno.errors import NotFound, ProtocolError, StenoError
+from steno.message import Message
+from steno.ports import Outgoing, Transport
+from steno.providers.endpoint import endpoint_of, new_encoder
+from steno.providers.exchange import Conduct, Exchange, Reading, fetch
+from steno.providers.key import Key
+from steno.providers.models import Model, read_ollama_show
+from steno.providers.retry import DEFAULT_RETRIES, Retries
+from steno.providers.stream import SourceStream
+from steno.providers.vendor import Vendor
+from steno.request import Request
+from steno.transport.http import HttpTransport
+from steno.wire import Encoded, Encoder, Loss, load_wire
+
+_MOST_CONVERSATIONS: Final = 8
+_MOST_PAGES: Final = 50
+
+_HEADERS: Final = {
+    "accept": "text/event-stream, application/json",
+    "accept-encoding": "identity",  # a compressed stream waits until a block of it is full
+    "user-agent": "steno",
+}
+
+
+@final
+class HttpProvider:
+    """Speaks with one vendor; `connect` makes one. `async with` closes its connections."""
+
+    def __init__(
+        self,
+        vendor: Vendor,
+        *,
+        model: str = "",
+        key: Key | None = None,
+        transport: Transport | None = None,
+        retries: Retries = DEFAULT_RETRIES,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """Take a row and everything that acts. A transport that is given stays open.
+
+        Raises InvalidValue if the row names a wire that there is not.
+        """
+        self.vendor = vendor
+        self.model = model
+        """What is asked for where a request names no model."""
+        self._endpoint = endpoint_of(vendor)
+        self._wire = load_wire(vendor.wire)
+        self._key = key or Key()
+        self._owns_transport = transport is None
+        self._conduct = Conduct(transport or HttpTransport(), retries, sleep, jitter)
+        self._encoders = _Encoders(vendor)
+
+    def __repr__(self) -> str:
+        return f"HttpProvider({self.vendor.name!r}, base_url={self.vendor.base_url!r}, model={self.model!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connections, unless they are those of a transport that was passed in."""
+        if self._owns_transport:
+            await self._conduct.transport.close()
+
+    def stream(self, request: Request) -> HttpStream:
+        """Return the answer to a request, to be read; it is sent when the first event is wanted.
+
+        Raises InvalidRequest for what cannot be put into the words of this vendor.
+        """
+        if not request.model and self.model:
+            request = msgspec.structs.replace(request, model=self.model)
+        path = self._endpoint.path_for(request.model)
+        encoded = self._encoders.encode(request)
+        exchange = Exchange(
+            self._outgoing("POST", path, encoded.body),
+            Reading(
+                self._wire, self.vendor.sealer, request.model or None, self._endpoint.streams_json
+            ),
+            conduct=self._conduct,
+            key=self._key,
+        )
+        return HttpStream(exchange, encoded.losses)
+
+    # -- models ------------------------------------------------------------------------------
+
+    async def models(self) -> tuple[Model, ...]:
+        """Ask the server which models it has. Raises ProviderError, ProtocolError."""
+        path, _, query = self._endpoint.models_path.partition("?")
+        page = self._endpoint.read_models(await self._ask("GET", f"{path}?{query}".rstrip("?")))
+        found = list(page.models)
+        for _ in range(_MOST_PAGES):
+            if page.next_query is None:
+                break
+            more = "&".join(filter(None, (query, urlencode(page.next_query))))
+            page = self._endpoint.read_models(await self._ask("GET", f"{path}?{more}"))
+            found += page.models
+        return tuple(found)
+
+    async def describe(self, model: str = "") -> Model:
+        """Ask the server about one model, that of the provider unless named.
+
+        Raises NotFound if it does not have it.
+        """
+        name = model or self.model
+        if self._endpoint.show_path is not None:
+            body = msgspec.json.encode({"model": name})
+            return read_ollama_show(name, await self._ask("POST", self._endpoint.show_path, body))
+        for known in await self.models():
+            if known.id == name:
+                return known
+        raise NotFound(f"{self.vendor.name}: the server lists no model of this name")
+
+    async def _ask(self, method: str, path: str, body: bytes = b"") -> Any:
+        outgoing = self._outgoing(method, path, body)
+        try:
+            text = await self._conduct.persist(
+                lambda: fetch(self._conduct.transport, outgoing), self.vendor.name
+            )
+        except StenoError as exc:
+            self._key.hide_in(exc)
+            raise
+        try:
+            return msgspec.json.decode(text)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            raise ProtocolError("models: the answer is not JSON") from None
+
+    def _outgoing(self, method: str, path: str, body: bytes) -> Outgoing:
+        headers = {
+            **_HEADERS,
+            **self._endpoint.headers,
+            **({"content-type": "application/json"} if body else {}),
+            **dict(self.vendor.headers),
+            **self.vendor.auth.header(self._key.reveal()),
+        }
+        return Outgoing(method, self.vendor.base_url.rstrip("/") + path, headers, body)
+
+
+@final
+class HttpStream(SourceStream):
+    """The answer of a vendor, and what is known beside its events."""
+
+    def __init__(self, exchange: Exchange, losses: tuple[Loss, ...]) -> None:
+        """Take the exchange, not begun yet."""
+        super().__init__(exchange)
+        self._exchange = exchange
+        self.losses = losses
+        """What the model will not see as it is in the request."""
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What the provider said about its answer (id, model, ...), for the record."""
+        return self._exchange.envelope
+
+
+@final
+class _Encoders:
+    """An encoder for each conversation that goes on: the next body is a join of what was written."""
+
+    def __init__(self, vendor: Vendor) -> None:
+        self._vendor = vendor
+        self._by_beginning: dict[tuple[Message, ...], Encoder] = {}
+
+    def encode(self, request: Request) -> Encoded:
+        # Conversations are told apart by how they begin; an encoder that gets another one after
+        # all starts anew.
+        beginning = request.messages[:2]
+        encoder = self._by_beginning.pop(beginning, None) or new_encoder(self._vendor)
+        self._by_beginning[beginning] = encoder
+        if len(self._by_beginning) > _MOST_CONVERSATIONS:
+            del self._by_beginning[next(iter(self._by_beginning))]
+        return encoder.encode(request, stream=True)

@@ -1,0 +1,58 @@
+"""A key that nobody sees: it shows itself to the request that needs it, and to nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, final
+
+from steno.errors import InvalidValue
+
+HIDDEN: Final = "***"
+_SHORTEST: Final = 4
+"""Fewer characters are no secret, and hiding them would only garble what is said."""
+
+
+@final
+class Key:
+    """The secret that a request is signed with; empty where none is needed."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str = "") -> None:
+        """Take the key. Raises InvalidValue for what no header can carry."""
+        stripped = text.strip()
+        if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
+            raise InvalidValue("key: must be visible ASCII characters without blanks")
+        self._text = stripped
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+    def __repr__(self) -> str:
+        return f"Key({HIDDEN})" if self._text else "Key()"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a key is not written anywhere")
+
+    def reveal(self) -> str:
+        """Return the key itself, for the header that carries it."""
+        return self._text
+
+    def hide(self, text: str) -> str:
+        """Return `text` with the key replaced wherever it stands."""
+        return text.replace(self._text, HIDDEN) if len(self._text) >= _SHORTEST else text
+
+    def hide_in(self, error: BaseException) -> None:
+        """Replace the key in everything that an error would say."""
+        error.args = tuple([self._hide_any(part) for part in error.args])
+        for name, value in vars(error).items():
+            if isinstance(value, str):
+                setattr(error, name, self.hide(value))
+
+    def _hide_any(self, part: object) -> object:
+        return self.hide(part) if isinstance(part, str) else part
+
+
+def find_key(variables: Iterable[str], environ: Mapping[str, str]) -> Key:
+    """Return the key in the first of the variables that holds one, else an empty one."""
+    return Key(next((environ[name] for name in variables if environ.get(name, "").strip()), ""))

@@ -1,0 +1,41 @@
+"""When to try again, and how long to wait before."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from steno.errors import CutShort, ProviderError
+
+
+class Retries(NamedTuple):
+    """How often and how patiently a request is sent again, as long as nothing was told."""
+
+    most: int = 2
+    """How many times beyond the first."""
+    first_wait_s: float = 0.5
+    """The wait before the second try; it doubles with each one after it."""
+    longest_wait_s: float = 8
+    longest_retry_after_s: float = 60
+    """A provider that asks for more than this gets no second try; its error says how much."""
+
+    def wait_s(self, error: Exception, tried: int, jitter: float) -> float | None:
+        """Return how long to wait after the try with this number, or None to give up.
+
+        What the provider asks for is waited in full. Our own waits are shortened by up to a
+        quarter, by a `jitter` from 0 to 1, so that clients who failed together come back apart.
+        """
+        if tried >= self.most or not _may_succeed(error):
+            return None
+        asked_s = error.retry_after_s if isinstance(error, ProviderError) else None
+        if asked_s is not None:
+            return asked_s if asked_s <= self.longest_retry_after_s else None
+        wait_s: float = min(self.longest_wait_s, self.first_wait_s * 2**tried)
+        return wait_s * (1 - jitter / 4)
+
+
+DEFAULT_RETRIES: Final = Retries()
+
+
+def _may_succeed(error: Exception) -> bool:
+    """Tell whether the same request may succeed; an answer that broke off before a word may."""
+    return error.retryable if isinstance(error, ProviderError) else isinstance(error, CutShort)

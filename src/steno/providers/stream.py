@@ -1,0 +1,129 @@
+"""The one driver: a source of events becomes a stream that is pulled.
+
+It knows no protocol and no network. Whoever has events to tell, from a server, a script or a
+recording, writes a `Source` and gets the rest: assembly, the partial message after a fault, and
+an end that stays the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol, Self
+
+from steno.assemble import Assembler
+from steno.errors import StenoError
+from steno.event import Event, Finished
+from steno.message import AssistantMessage
+from steno.usage import StopReason
+
+_LONGEST_GOODBYE_S: Final = 0.5
+"""How long to wait for the end of a connection whose model has finished."""
+
+
+class Source(Protocol):
+    """Where the events of one answer come from."""
+
+    async def read(self) -> Iterable[Event] | None:
+        """Return more events, perhaps none yet; None at the end. Raises StenoError."""
+        ...
+
+    def redact(self, error: Exception) -> None:
+        """Take out of an error what nobody may read."""
+        ...
+
+    def close(self) -> None:
+        """Drop everything. A read that waits ends at once, with or without an error."""
+        ...
+
+
+class SourceStream:
+    """A stream (`steno.ports.Stream`) of what a source gives."""
+
+    def __init__(self, source: Source) -> None:
+        """Take the source; nothing is read from it yet."""
+        self._source = source
+        self._assembler = Assembler()
+        self._told: Iterator[Event] = iter(())
+        self._has_begun = False
+        self._has_finished = False
+        """The model came to its end; what happens to the connection now is no fault any more."""
+        self._is_waiting = False
+        self._is_over = False
+        self._stop_reason: StopReason | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._is_waiting:
+            raise StenoError("stream: another task is reading it")
+        self._has_begun = True
+        try:
+            while not self._is_over:
+                event = next(self._told, None)
+                if event is not None:
+                    self._has_finished = self._has_finished or type(event) is Finished
+                    return event
+                await self._pull()
+        except Exception as exc:
+            if self._is_over or self._has_finished:
+                self._end(None)
+            else:
+                self._end(StopReason.ERROR)
+                self._source.redact(exc)
+                raise
+        except BaseException:
+            self._end(StopReason.ABORTED)  # the reading task was cancelled
+            raise
+        raise StopAsyncIteration
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.close()
+
+    async def collect(self) -> AssistantMessage:
+        """Read to the end and return the message."""
+        async for _ in self:
+            pass
+        return self.message()
+
+    def message(self) -> AssistantMessage:
+        """Return what was said so far. Raises StenoError if nothing was read yet."""
+        if not self._has_begun:
+            raise StenoError("stream: nothing has been read yet")
+        return self._assembler.message(self._stop_reason)
+
+    def close(self) -> None:
+        """Drop the connection; a read that waits in another task ends at once."""
+        if not self._is_over:
+            self._end(StopReason.ABORTED)
+
+    async def _pull(self) -> None:
+        """Get more events from the source."""
+        self._is_waiting = True
+        try:
+            if self._has_finished:
+                async with asyncio.timeout(_LONGEST_GOODBYE_S):
+                    events = await self._source.read()
+            else:
+                events = await self._source.read()
+        finally:
+            self._is_waiting = False
+        if events is None:
+            self._end(None)
+        else:
+            self._told = self._tell(events)
+
+    def _tell(self, events: Iterable[Event]) -> Iterator[Event]:
+        feed = self._assembler.feed
+        for event in events:
+            yield from feed(event)
+
+    def _end(self, stop_reason: StopReason | None) -> None:
+        self._is_over = True
+        if not self._has_finished and self._stop_reason is None:
+            self._stop_reason = stop_reason
+        self._source.close()

@@ -1,0 +1,118 @@
+"""What there is to know about a vendor: a row of facts, and no code of its own."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import ClassVar, Final, final
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from steno.errors import InvalidValue
+from steno.value import Quiet
+from steno.wire.openai_chat import DIALECTS, Dialect
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_HEADER: Final = re.compile(r"[a-z0-9-]+")
+
+
+class Auth(StrEnum):
+    """How a key is shown to a server."""
+
+    BEARER = "bearer"
+    """`authorization: Bearer …`"""
+    X_API_KEY = "x-api-key"
+    X_GOOG_API_KEY = "x-goog-api-key"
+    API_KEY = "api-key"
+    NONE = "none"
+
+    def header(self, key: str) -> dict[str, str]:
+        """Return the header that carries a key; none where there is no key."""
+        if self is Auth.NONE or not key:
+            return {}
+        return {"authorization": f"Bearer {key}"} if self is Auth.BEARER else {str(self): key}
+
+
+@final
+class Capabilities(Quiet, frozen=True, kw_only=True):
+    """What can be asked of a vendor or a model. None: it depends, or nobody said."""
+
+    tools: bool | None = None
+    vision: bool | None = None
+    thinking: bool | None = None
+    strict: bool | None = None
+    """Whether arguments can be made to fit their schema."""
+
+
+UNKNOWN: Final = Capabilities()
+
+
+@final
+class Vendor(Quiet, frozen=True, kw_only=True):
+    """Somebody who serves models: where, in which words, and what for a key."""
+
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {"name", "title", "base_url", "wire", "provider", "key_variables"}
+    )
+
+    name: str
+    """What a program calls it: `connect(name)`."""
+    wire: str
+    """The protocol, by the name of its wire."""
+    base_url: str
+    """What all paths of the wire are behind; empty where everybody has one of their own."""
+    title: str = ""
+    provider: str = ""
+    """Who makes the seals and gets them back; the same name under every protocol."""
+    dialect: Dialect | None = None
+    """How its `openai_chat` differs; that of `provider` unless given."""
+    auth: Auth = Auth.BEARER
+    key_variables: tuple[str, ...] = ()
+    """Environment variables that may hold the key; the first that does counts."""
+    needs_key: bool = True
+    headers: tuple[tuple[str, str], ...] = ()
+    """What else is sent along with every request."""
+    capabilities: Capabilities = UNKNOWN
+    context_tokens: int | None = None
+    """How much its models read at once, where that is the same for all of them."""
+
+    def __post_init__(self) -> None:
+        """Refuse rows that cannot work. Raises InvalidValue."""
+        if not _NAME.fullmatch(self.name):
+            raise InvalidValue("vendor: name must be small letters, digits and any of . _ -")
+        if self.base_url:
+            check_base_url(self.base_url, self.name)
+        for header, value in self.headers:
+            if not _HEADER.fullmatch(header) or not (value.isascii() and value.isprintable()):
+                raise InvalidValue(f"{self.name}.headers: not what a header can carry")
+        if self.context_tokens is not None and self.context_tokens < 1:
+            raise InvalidValue(f"{self.name}.context_tokens: must be above 0")
+
+    @property
+    def sealer(self) -> str:
+        """Who makes the seals."""
+        return self.provider or self.name
+
+    @property
+    def chat_dialect(self) -> Dialect:
+        """How to speak `openai_chat` with this vendor."""
+        dialect = self.dialect or DIALECTS.get(self.sealer) or Dialect(provider=self.sealer)
+        # Seals are for whom they are made by, whoever's dialect is spoken.
+        return (
+            dialect if dialect.provider == self.sealer else replace(dialect, provider=self.sealer)
+        )
+
+
+def check_base_url(url: str, place: str) -> None:
+    """Refuse what is not the address of a server. Raises InvalidValue."""
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_bare = parts.username is None and not parts.query and not parts.fragment
+    except ValueError:
+        is_usable = is_bare = False
+    if not is_usable or not (url.isascii() and url.isprintable()) or " " in url:
+        raise InvalidValue(f"{place}.base_url: must be http:// or https:// with a host")
+    if not is_bare:
+        raise InvalidValue(f"{place}.base_url: must hold no user, password, query or fragment")

@@ -1,0 +1,1 @@
+"""How bytes travel: over HTTP (`steno.transport.http`), or from a recording (`.replay`)."""

@@ -1,0 +1,187 @@
+"""Every protocol goes through the same provider: its path, its headers, its stream, its JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+
+from steno import Request, StopReason, TextDelta
+from steno.errors import InvalidRequest, ProviderError
+from steno.providers import connect
+from steno.providers.endpoint import ENDPOINTS
+from steno.transport.replay import Recorded, ReplayTransport
+from tests.provider.asking import KEY, REQUEST
+from tests.provider.server import run
+
+
+class Case(NamedTuple):
+    """How one vendor is asked, and how it answers with "Hello" in two ways."""
+
+    url: str
+    headers: dict[str, str]
+    stream: list[bytes]
+    whole: Any
+    content_type: str = "text/event-stream"
+
+
+def events(*payloads: Any) -> list[bytes]:
+    return [
+        f"event: {payload.get('type', 'message')}\ndata: {json.dumps(payload)}\n\n".encode()
+        for payload in payloads
+    ]
+
+
+def lines(*payloads: Any) -> list[bytes]:
+    return [json.dumps(payload).encode() + b"\n" for payload in payloads]
+
+
+def _item(text: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    return {"type": "message", "id": "m1", "role": "assistant", "content": [part]}
+
+
+def _response(*items: Any, status: str = "completed") -> dict[str, Any]:
+    return {"id": "r1", "object": "response", "status": status, "model": "m", "output": items}
+
+
+def _candidate(text: str, **more: Any) -> dict[str, Any]:
+    return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}} | more]}
+
+
+CASES: dict[str, Case] = {
+    "openai": Case(
+        "https://api.openai.com/v1/chat/completions",
+        {"authorization": f"Bearer {KEY}"},
+        events(
+            {"choices": [{"index": 0, "delta": {"content": "Hel"}}]},
+            {"choices": [{"index": 0, "delta": {"content": "lo"}, "finish_reason": "stop"}]},
+        ),
+        {"choices": [{"index": 0, "message": {"content": "Hello"}, "finish_reason": "stop"}]},
+    ),
+    "openai-responses": Case(
+        "https://api.openai.com/v1/responses",
+        {"authorization": f"Bearer {KEY}"},
+        events(
+            {"type": "response.created", "response": _response(status="in_progress")},
+            {"type": "response.output_item.added", "output_index": 0, "item": _item("")},
+            *(
+                {
+                    "type": "response.output_text.delta",
+                    "item_id": "m1",
+                    "output_index": 0,
+                    "content_index": 0,
+                    "delta": delta,
+                }
+                for delta in ("Hel", "lo")
+            ),
+            {"type": "response.output_item.done", "output_index": 0, "item": _item("Hello")},
+            {"type": "response.completed", "response": _response(_item("Hello"))},
+        ),
+        _response(_item("Hello")),
+    ),
+    "anthropic": Case(
+        "https://api.anthropic.com/v1/messages",
+        {"x-api-key": KEY, "anthropic-version": "2023-06-01"},
+        events(
+            {"type": "message_start", "message": {"id": "a", "role": "assistant", "content": []}},
+            {
+                "type": "content_block_start",
+                "index": 0,
+                "content_block": {"type": "text", "text": ""},
+            },
+            *(
+                {
+                    "type": "content_block_delta",
+                    "index": 0,
+                    "delta": {"type": "text_delta", "text": text},
+                }
+                for text in ("Hel", "lo")
+            ),
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+            {"type": "message_stop"},
+        ),
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "text", "text": "Hello"}],
+            "stop_reason": "end_turn",
+        },
+    ),
+    "google": Case(
+        "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse",
+        {"x-goog-api-key": KEY},
+        events(_candidate("Hel"), _candidate("lo", finishReason="STOP")),
+        _candidate("Hello", finishReason="STOP"),
+    ),
+    "ollama": Case(
+        "http://localhost:11434/api/chat",
+        {"authorization": f"Bearer {KEY}"},
+        lines(
+            {"message": {"role": "assistant", "content": "Hel"}, "done": False},
+            {"message": {"role": "assistant", "content": "lo"}, "done": False},
+            {"message": {"content": ""}, "done": True, "done_reason": "stop"},
+        ),
+        {"message": {"content": "Hello"}, "done": True, "done_reason": "stop"},
+        "application/x-ndjson",
+    ),
+}
+every_case = pytest.mark.parametrize("vendor", CASES)
+
+
+def test_there_is_a_case_for_every_protocol() -> None:
+    used = {connect(vendor, key=KEY).vendor.wire for vendor in CASES}
+    assert used == set(ENDPOINTS)
+
+
+@every_case
+def test_a_stream_of_every_protocol_is_read(vendor: str) -> None:
+    async def main() -> None:
+        case = CASES[vendor]
+        transport = ReplayTransport([Recorded(tuple(case.stream), 200, case.content_type)])
+        stream = connect(vendor, key=KEY, transport=transport).stream(REQUEST)
+        told = [event async for event in stream]
+        deltas = [event for event in told if isinstance(event, TextDelta)]
+        assert [delta.text for delta in deltas] == ["Hel", "lo"]
+        assert stream.message().text == "Hello"
+        assert stream.message().stop_reason is StopReason.END_TURN
+        (sent,) = transport.sent
+        assert sent.url == case.url
+        assert sent.headers.items() >= case.headers.items()
+
+    run(main())
+
+
+@every_case
+def test_a_whole_answer_of_every_protocol_is_read(vendor: str) -> None:
+    body = json.dumps(CASES[vendor].whole).encode()
+    transport = ReplayTransport([Recorded((body[:9], body[9:]), 200, "application/json")])
+    message = run(connect(vendor, key=KEY, transport=transport).stream(REQUEST).collect())
+    assert message.text == "Hello"
+    assert message.stop_reason is StopReason.END_TURN
+
+
+@every_case
+def test_an_error_of_every_protocol_is_raised(vendor: str) -> None:
+    body = json.dumps({"error": {"message": "No such thing.", "type": "invalid"}}).encode()
+    transport = ReplayTransport([Recorded((body,), 400, "application/json")])
+    with pytest.raises(ProviderError, match="No such thing") as caught:
+        run(connect(vendor, key=KEY, transport=transport).stream(REQUEST).collect())
+    assert caught.value.status == 400
+
+
+def test_a_json_array_is_a_stream_of_gemini() -> None:
+    """So it streams without `alt=sse`, and so some proxies do with it."""
+    body = json.dumps([_candidate("Hel"), _candidate("lo", finishReason="STOP")]).encode()
+    pieces = tuple(body[at : at + 7] for at in range(0, len(body), 7))
+    transport = ReplayTransport([Recorded(pieces, 200, "application/json")])
+    message = run(connect("google", key=KEY, transport=transport).stream(REQUEST).collect())
+    assert message.text == "Hello"
+
+
+def test_a_protocol_with_the_model_in_its_path_needs_one() -> None:
+    provider = connect("google", key=KEY, transport=ReplayTransport(()))
+    with pytest.raises(InvalidRequest, match="model must name one"):
+        provider.stream(Request(messages=REQUEST.messages))

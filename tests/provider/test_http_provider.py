@@ -1,0 +1,578 @@
+"""The provider asks, tries again while nothing was told, and lets go at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from steno import (
+    ChatMessage,
+    Event,
+    Finished,
+    Request,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    ToolCallEnd,
+    ToolDefinition,
+    ToolResult,
+)
+from steno.errors import (
+    AuthenticationFailed,
+    ContextOverflow,
+    CutShort,
+    NotFound,
+    Overloaded,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+    Unreachable,
+)
+from steno.providers import Auth, HttpStream, Retries, TimeLimits
+from tests.provider.asking import KEY, REQUEST, Patience, asking, talking
+from tests.provider.server import (
+    CUT,
+    END,
+    HANG_UP,
+    STALL,
+    STREAM,
+    Script,
+    chunk,
+    head,
+    reply,
+    run,
+    said,
+    serving,
+    streamed,
+)
+
+LOOK = ToolDefinition(name="look", description="Look.", parameters={"type": "object"})
+
+
+def busy(status: int = 503, **headers: str) -> list[bytes]:
+    return reply(status, {"error": {"message": "busy"}}, **headers)
+
+
+# -- asking --------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-03", "S4-06", "S1-06")
+def test_a_request_goes_out_in_the_words_of_the_vendor_and_comes_back_as_events() -> None:
+    async def main() -> None:
+        request = Request(
+            messages=(ChatMessage.system("Be brief."), ChatMessage.user("Speak.")),
+            model="m",
+            tools=(LOOK,),
+            max_tokens=7,
+            temperature=0.5,
+        )
+        async with serving(streamed("Hel", "lo")) as server, asking(server.url + "/v1") as provider:
+            async with provider.stream(request) as stream:
+                events = [event async for event in stream]
+            assert events[:2] == [TextDelta(0, "Hel"), TextDelta(0, "lo")]
+            assert isinstance(events[2], Finished)
+            assert stream.message().text == "Hello"
+        seen = server.seen[0]
+        assert (seen.method, seen.path) == ("POST", "/v1/chat/completions")
+        assert seen.headers["authorization"] == f"Bearer {KEY}"
+        assert seen.headers["content-type"] == "application/json"
+        assert seen.json["stream"] is True
+        assert (seen.json["max_tokens"], seen.json["temperature"]) == (7, 0.5)
+        assert [m["role"] for m in seen.json["messages"]] == ["system", "user"]
+        assert seen.json["tools"][0]["function"]["name"] == "look"
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-06")
+def test_what_a_request_leaves_open_is_left_to_the_provider() -> None:
+    async def main() -> None:
+        async with serving(streamed("a"), streamed("b")) as server:
+            open_request = Request(messages=(ChatMessage.user("Speak."),))
+            async with asking(server.url) as provider:
+                await provider.stream(open_request).collect()
+            async with asking(server.url, model="mine") as provider:
+                await provider.stream(open_request).collect()
+        assert server.seen[0].json.keys() == {"stream", "stream_options", "messages"}
+        assert server.seen[1].json["model"] == "mine"
+
+    run(main())
+
+
+def test_nothing_is_sent_before_the_first_event_is_wanted() -> None:
+    async def main() -> None:
+        async with talking(streamed("a")) as (server, provider), provider.stream(REQUEST):
+            pass
+        assert server.connections == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("auth", "header"),
+    [
+        (Auth.BEARER, ("authorization", f"Bearer {KEY}")),
+        (Auth.X_API_KEY, ("x-api-key", KEY)),
+        (Auth.X_GOOG_API_KEY, ("x-goog-api-key", KEY)),
+        (Auth.API_KEY, ("api-key", KEY)),
+        (Auth.NONE, None),
+    ],
+)
+def test_the_key_is_shown_as_the_row_says(auth: Auth, header: tuple[str, str] | None) -> None:
+    async def main() -> None:
+        async with serving(streamed("a")) as server:
+            rows: dict[str, Any] = {"auth": auth, "headers": (("x-team", "lab"),)}
+            async with asking(server.url, **rows) as provider:
+                await provider.stream(REQUEST).collect()
+        carrying = [item for item in server.seen[0].headers.items() if KEY in item[1]]
+        assert carrying == ([header] if header else [])
+        assert server.seen[0].headers["x-team"] == "lab"
+
+    run(main())
+
+
+def test_a_server_on_loopback_needs_no_key() -> None:
+    async def main() -> None:
+        async with talking(streamed("a"), key="") as (server, provider):
+            await provider.stream(REQUEST).collect()
+        assert "authorization" not in server.seen[0].headers
+
+    run(main())
+
+
+def test_the_body_of_the_next_turn_begins_with_the_bytes_of_the_last() -> None:
+    async def main() -> None:
+        first = Request(model="m", messages=(ChatMessage.system("S"), ChatMessage.user("U")))
+        async with talking(streamed("a"), streamed("x"), streamed("b")) as (server, provider):
+            answer = await provider.stream(first).collect()
+            await provider.stream(REQUEST).collect()  # another conversation in between
+            more = (*first.messages, answer, ChatMessage.user("And?"))
+            await provider.stream(Request(model="m", messages=more)).collect()
+        bodies = [seen.body for seen in server.seen]
+        assert bodies[2].startswith(bodies[0].removesuffix(b"]}"))
+
+    run(main())
+
+
+def test_what_the_model_will_not_see_is_reported() -> None:
+    async def main() -> None:
+        failed = ToolResult.error("c1", "no such file")
+        calls = ChatMessage.assistant(None, [ToolCall.create("look", id="c1")])
+        request = Request(model="m", messages=(ChatMessage.user("U"), calls, failed))
+        async with talking(streamed("a")) as (_, provider):
+            stream = provider.stream(request)
+            assert [loss.code for loss in stream.losses] == ["outcome"]
+            await stream.collect()
+
+    run(main())
+
+
+def test_what_the_provider_says_beside_the_message_is_kept() -> None:
+    async def main() -> None:
+        event = {"id": "c-1", "model": "m-2", "choices": [{"delta": {}, "finish_reason": "stop"}]}
+        body = f"data: {json.dumps(event)}\n\n".encode()
+        async with talking([STREAM, chunk(body), END]) as (_, provider):
+            stream = provider.stream(REQUEST)
+            assert stream.envelope == {}
+            await stream.collect()
+            assert stream.envelope["id"] == "c-1"
+            assert stream.envelope["model"] == "m-2"
+
+    run(main())
+
+
+# -- odd answers ---------------------------------------------------------------------------------
+
+
+def test_events_in_pieces_of_one_byte_are_the_same_events() -> None:
+    async def main() -> None:
+        whole = b"".join(said("Hel", "lo"))
+        bytewise = [STREAM, *(chunk(whole[n : n + 1]) for n in range(len(whole))), END]
+        async with talking(streamed("Hel", "lo"), bytewise) as (_, provider):
+            first = [event async for event in provider.stream(REQUEST)]
+            assert [event async for event in provider.stream(REQUEST)] == first
+
+    run(main())
+
+
+WHOLE: dict[str, Any] = {
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {
+                "role": "assistant",
+                "content": "Looking.",
+                "tool_calls": [
+                    {"id": "c1", "function": {"name": "look", "arguments": '{"at": "x"}'}}
+                ],
+            },
+        }
+    ],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 4},
+}
+
+
+@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "application/json"])
+def test_a_server_that_ignores_streaming_is_understood(content_type: str) -> None:
+    async def main() -> None:
+        async with talking(reply(200, WHOLE, content_type)) as (_, provider):
+            stream = provider.stream(REQUEST)
+            events: list[Event] = [event async for event in stream]
+        assert events[0] == TextDelta(0, "Looking.")
+        ends = [event for event in events if isinstance(event, ToolCallEnd)]
+        assert [end.id for end in ends] == ["c1"]
+        assert isinstance(events[-1], Finished)
+        message = stream.message()
+        assert message.text == "Looking."
+        assert message.tool_calls[0].arguments == '{"at": "x"}'
+        assert message.stop_reason is StopReason.TOOL_USE
+        assert message.usage is not None
+        assert message.usage.output_tokens == 4
+
+    run(main())
+
+
+def test_a_stream_under_the_name_of_json_is_read_as_a_stream() -> None:
+    async def main() -> None:
+        body = b"".join(said("Hello"))
+        async with talking(reply(200, body)) as (_, provider):
+            assert (await provider.stream(REQUEST).collect()).text == "Hello"
+
+    run(main())
+
+
+def test_an_error_with_status_200_is_an_error() -> None:
+    async def main() -> None:
+        body = {"error": {"message": "bad", "type": "invalid_request_error"}}
+        async with talking(reply(200, body)) as (_, provider):
+            with pytest.raises(ProviderError, match="bad"):
+                await provider.stream(REQUEST).collect()
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-03")
+def test_a_server_that_forgets_to_hang_up_has_finished_all_the_same() -> None:
+    async def main() -> None:
+        script: Script = [STREAM, *map(chunk, said("Hello")), STALL]
+        async with talking(script) as (server, provider):
+            message = await provider.stream(REQUEST).collect()
+            assert (message.text, message.stop_reason) == ("Hello", StopReason.END_TURN)
+            await server.hung_up.wait()
+
+    run(main())
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (400, {"error": {"message": "no", "type": "invalid_request_error"}}, ProviderError),
+        (400, {"error": {"message": "x", "code": "context_length_exceeded"}}, ContextOverflow),
+        (401, {"error": {"message": "no"}}, AuthenticationFailed),
+        (403, b"<html>Forbidden</html>", AuthenticationFailed),
+        (404, {"error": "model not found"}, NotFound),
+        (501, b"", Overloaded),
+    ],
+)
+def test_errors_that_will_not_go_away_are_raised_at_once(
+    status: int, body: object, error: type[ProviderError]
+) -> None:
+    async def main() -> None:
+        patience = Patience()
+        async with talking(reply(status, body, x_request_id="r-1"), patience=patience) as (
+            server,
+            provider,
+        ):
+            stream = provider.stream(REQUEST)
+            with pytest.raises(error) as caught:
+                await stream.collect()
+        assert caught.value.status == status
+        assert caught.value.request_id == "r-1"
+        assert stream.message().stop_reason is StopReason.ERROR
+        assert patience.waited == []
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+def test_a_redirect_is_an_error_and_the_key_goes_nowhere_else() -> None:
+    async def main() -> None:
+        async with serving() as other:
+            script: Script = [head(307, location=other.url, content_length="0")]
+            async with talking(script) as (_, provider):
+                with pytest.raises(ProviderError, match="redirect") as caught:
+                    await provider.stream(REQUEST).collect()
+                assert caught.value.status == 307
+            assert other.seen == []
+
+    run(main())
+
+
+def test_an_error_whose_explanation_breaks_off_is_still_that_error() -> None:
+    async def main() -> None:
+        script: Script = [head(401, content_length="500"), b"wrong k", HANG_UP]
+        async with talking(script) as (_, provider):
+            with pytest.raises(AuthenticationFailed, match="wrong k"):
+                await provider.stream(REQUEST).collect()
+
+    run(main())
+
+
+# -- trying again --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        *(busy(429), busy(500), busy(503), busy(529)),
+        *([CUT], [HANG_UP], [STREAM, CUT], [STREAM, END]),
+        [STREAM, chunk(b": keep-alive\n\n"), CUT],
+        [STREAM, chunk(b'data: {"error": {"message": "x", "type": "overloaded_error"}}\n\n'), END],
+    ],
+    ids=[
+        *("429", "500", "503", "529"),
+        *("reset", "closed", "no body", "empty body", "only a comment", "error as first event"),
+    ],
+)
+def test_failures_before_the_first_event_are_tried_again(failure: Script) -> None:
+    async def main() -> None:
+        patience = Patience()
+        async with talking(failure, failure, streamed("Hello"), patience=patience) as (
+            server,
+            provider,
+        ):
+            assert (await provider.stream(REQUEST).collect()).text == "Hello"
+        assert patience.waited == [0.5, 1.0]
+        assert len({seen.body for seen in server.seen}) == 1
+
+    run(main())
+
+
+def test_after_the_last_try_the_error_is_raised() -> None:
+    async def main() -> None:
+        async with talking(busy(), busy(), busy(), streamed("late")) as (server, provider):
+            with pytest.raises(Overloaded):
+                await provider.stream(REQUEST).collect()
+        assert len(server.seen) == 3
+
+    run(main())
+
+
+def test_how_often_is_for_the_caller_to_say() -> None:
+    async def main() -> None:
+        patience = Patience()
+        async with serving(*[busy()] * 7) as server:
+            retries = Retries(most=6)
+            async with asking(server.url, patience=patience, retries=retries) as provider:
+                with pytest.raises(Overloaded):
+                    await provider.stream(REQUEST).collect()
+            async with asking(server.url, retries=Retries(most=0)) as provider:
+                with pytest.raises(Overloaded):
+                    await provider.stream(REQUEST).collect()
+        assert patience.waited == [0.5, 1, 2, 4, 8, 8]
+        assert len(server.seen) == 8
+
+    run(main())
+
+
+def test_waits_are_spread_so_that_clients_come_back_apart() -> None:
+    async def main() -> None:
+        patience = Patience()
+        async with talking(busy(), busy(), streamed("a"), patience=patience, jitter=1.0) as (
+            _,
+            provider,
+        ):
+            await provider.stream(REQUEST).collect()
+        assert patience.waited == [0.375, 0.75]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("headers", "waited"),
+    [
+        ({"retry_after": "7"}, [7.0]),
+        ({"retry_after_ms": "1500"}, [1.5]),
+        (
+            {
+                "date": "Wed, 21 Oct 2026 07:28:00 GMT",
+                "retry_after": "Wed, 21 Oct 2026 07:28:20 GMT",
+            },
+            [20.0],
+        ),
+    ],
+    ids=["seconds", "milliseconds", "date"],
+)
+def test_a_provider_that_asks_for_time_gets_it(
+    headers: dict[str, str], waited: list[float]
+) -> None:
+    async def main() -> None:
+        patience = Patience()
+        async with talking(busy(429, **headers), streamed("a"), patience=patience, jitter=1.0) as (
+            _,
+            provider,
+        ):
+            await provider.stream(REQUEST).collect()
+        assert patience.waited == waited
+
+    run(main())
+
+
+def test_a_provider_that_asks_for_too_much_time_is_not_waited_for() -> None:
+    async def main() -> None:
+        patience = Patience()
+        async with talking(busy(429, retry_after="3600"), patience=patience) as (_, provider):
+            with pytest.raises(RateLimited) as caught:
+                await provider.stream(REQUEST).collect()
+        assert caught.value.retry_after_s == 3600
+        assert patience.waited == []
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("rest", "error"),
+    [
+        ([CUT], Unreachable),
+        ([END], CutShort),
+        ([chunk(b'data: {"error": {"message": "x", "code": 503}}\n\n')], Overloaded),
+        ([chunk(b"data: {no json\n\n")], ProtocolError),
+    ],
+    ids=["reset", "ended early", "error event", "nonsense"],
+)
+@pytest.mark.requirement("S4-03", "S4-05")
+def test_after_the_first_event_nothing_is_sent_again(
+    rest: list[Any], error: type[Exception]
+) -> None:
+    async def main() -> None:
+        script: Script = [STREAM, *map(chunk, said("Hel", finish=None)), *rest]
+        async with talking(script, streamed("other")) as (server, provider):
+            stream = provider.stream(REQUEST)
+            with pytest.raises(error):
+                await stream.collect()
+            assert stream.message().text == "Hel"
+            assert stream.message().stop_reason is StopReason.ERROR
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+def test_time_limits_reach_the_caller_as_errors_that_say_which() -> None:
+    async def main() -> None:
+        script: Script = [STREAM, *map(chunk, said("Hel", finish=None)), STALL]
+        limits = TimeLimits(idle_s=0.05)
+        async with talking(script, limits=limits) as (_, provider):
+            stream = provider.stream(REQUEST)
+            with pytest.raises(Unreachable, match=r"nothing more for 0\.05 s"):
+                await stream.collect()
+            assert stream.message().text == "Hel"
+
+    run(main())
+
+
+# -- letting go ----------------------------------------------------------------------------------
+
+STALLS: dict[str, Script] = {
+    "before the head": [STALL],
+    "before the body": [STREAM, STALL],
+    "before the first event": [STREAM, chunk(b": hello\n\n"), STALL],
+    "inside the stream": [STREAM, *map(chunk, said("Hel", finish=None)), STALL],
+    "inside an error": [head(500, content_length="9"), b"{", STALL],
+    "inside a whole answer": [head(content_type="application/json"), b"{", STALL],
+}
+
+
+@asynccontextmanager
+async def waiting_reader(where: str) -> AsyncGenerator[tuple[HttpStream, asyncio.Task[Any]]]:
+    """Start to read an answer that stalls; afterwards its connection must be gone."""
+    async with talking(STALLS[where], streamed("again")) as (server, provider):
+        stream = provider.stream(REQUEST)
+        if where == "inside the stream":
+            await anext(stream)
+        reader = asyncio.create_task(stream.collect())
+        await server.stalled.wait()
+        await asyncio.sleep(0)  # let it begin to wait
+        yield stream, reader
+        await server.hung_up.wait()
+    assert len(server.seen) == 1
+
+
+@pytest.mark.requirement("S4-04")
+@pytest.mark.parametrize("where", STALLS)
+def test_cancelling_ends_a_waiting_read_and_closes_the_connection(where: str) -> None:
+    async def main() -> None:
+        async with waiting_reader(where) as (stream, reader):
+            reader.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reader
+        assert stream.message().stop_reason is StopReason.ABORTED
+        assert stream.message().text == ("Hel" if where == "inside the stream" else None)
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-04")
+@pytest.mark.parametrize("where", STALLS)
+def test_closing_ends_a_waiting_read_and_the_connection(where: str) -> None:
+    async def main() -> None:
+        async with waiting_reader(where) as (stream, reader):
+            stream.close()
+            message = await reader
+        assert message.stop_reason is StopReason.ABORTED
+        assert message.text == ("Hel" if where == "inside the stream" else None)
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-04")
+def test_closing_ends_the_wait_before_another_try() -> None:
+    async def main() -> None:
+        waiting = asyncio.Event()
+
+        class Forever(Patience):
+            async def sleep(self, seconds: float) -> None:
+                waiting.set()
+                await asyncio.Event().wait()
+
+        async with talking(busy(), streamed("again"), patience=Forever()) as (server, provider):
+            stream = provider.stream(REQUEST)
+            reader = asyncio.create_task(stream.collect())
+            await waiting.wait()
+            stream.close()
+            assert (await reader).stop_reason is StopReason.ABORTED
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-04")
+def test_leaving_the_stream_closes_the_connection() -> None:
+    async def main() -> None:
+        async with talking(STALLS["inside the stream"]) as (server, provider):
+            async with provider.stream(REQUEST) as stream:
+                async for _ in stream:
+                    break
+            await server.hung_up.wait()
+            assert stream.message().stop_reason is StopReason.ABORTED
+
+    run(main())
+
+
+def test_many_streams_run_side_by_side() -> None:
+    async def main() -> None:
+        texts = [f"answer {n}" for n in range(20)]
+        async with talking(*[streamed(text) for text in texts]) as (_, provider):
+            streams = [provider.stream(REQUEST).collect() for _ in texts]
+            messages = await asyncio.gather(*streams)
+        assert sorted(str(message.text) for message in messages) == sorted(texts)
+
+    run(main())
