@@ -6,7 +6,6 @@ import base64
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, final
 
 import msgspec
@@ -76,10 +75,18 @@ def extras_of(value: Sendable, wire: str, losses: Losses, *, at: str = "") -> di
     if value.extras is None:
         return {}
     for name, members in value.extras.items():
-        if name != wire and not (isinstance(members, JsonObject) and set(members) == {FORM}):
+        if name != wire and not _is_only_form(members):
             losses.note(LossCode.EXTRAS, f"left out what only {name} has a name for", at=at)
     mine = value.extras.get(wire)
     return dict(expose(mine)) if isinstance(mine, JsonObject) else {}
+
+
+def _is_only_form(members: object) -> bool:
+    """Tell whether nothing is lost without these extras but a way of writing."""
+    if not isinstance(members, JsonObject) or set(members) != {FORM}:
+        return False
+    form = members[FORM]
+    return not isinstance(form, JsonObject) or "tools" not in form  # Gemini's, with its own tools
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -236,6 +243,3 @@ def add_others(tools: list[Any], others: object) -> Any:
     for position, tool in others:
         tools.insert(position, tool)
     return tools
-
-
-ExtrasReader = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]

@@ -24,7 +24,7 @@ from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.wire.open import text_of
 from steno.wire.openai_chat.shapes import NAME, PROVIDER
-from steno.wire.reading import Members, image_of, tool_of, whole_message
+from steno.wire.reading import Members, image_of, take_tools, tool_of, whole_message
 from steno.wire.writing import Target
 
 
@@ -38,7 +38,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     messages = body.take_list("messages")
     if messages is None:
         raise InvalidRequest("request: messages must be a list")
-    tools = _tools(body)
+    tools = take_tools(body, _tool)
     settings = _settings(body, tools)
     target = Target(provider, NAME, settings["model"])
     return Request(
@@ -80,23 +80,6 @@ def _settings(body: Members, tools: tuple[ToolDefinition, ...]) -> dict[str, Any
 
 
 # -- tools -----------------------------------------------------------------------------------
-
-
-def _tools(body: Members) -> tuple[ToolDefinition, ...]:
-    raws = body.take_list("tools")
-    if raws is None:
-        return ()
-    tools: dict[str, ToolDefinition] = {}
-    foreign: dict[str, Any] = {}
-    for position, raw in enumerate(raws):
-        tool = _tool(raw)
-        if tool is None or tool.name in tools:
-            foreign[str(position)] = msgspec.json.decode(raw)
-        else:
-            tools[tool.name] = tool
-    if foreign or not tools:
-        body.note("tools", foreign)
-    return tuple(tools.values())
 
 
 def _tool(raw: Raw) -> ToolDefinition | None:
@@ -154,8 +137,7 @@ def _read_message(members: Members, target: Target) -> Message | None:
         case "system" | "developer":
             if role == "developer":
                 members.put_back("role", role)
-            texts = [block for block in _content(members) if isinstance(block, Text)]
-            return SystemMessage(tuple(texts), extras=members.extras(NAME))
+            return SystemMessage(_content(members), extras=members.extras(NAME))
         case "user":
             return UserMessage(_content(members), extras=members.extras(NAME))
         case "assistant":

@@ -28,6 +28,7 @@ from steno.wire.writing import (
     Losses,
     MessageWriter,
     Target,
+    add_others,
     dump,
     extras_of,
     image_url,
@@ -86,7 +87,6 @@ class Encoder(BaseEncoder):
 def _settings(request: Request, dialect: Dialect, losses: Losses) -> dict[str, Any]:
     extras = extras_of(request, NAME, losses)
     form: dict[str, Any] = extras.pop(FORM, {})
-    foreign: dict[str, Any] | None = form.get("tools")
     members: dict[str, Any] = {}
     if request.model:
         members["model"] = request.model
@@ -98,13 +98,11 @@ def _settings(request: Request, dialect: Dialect, losses: Losses) -> dict[str, A
         members["top_p"] = request.top_p
     if request.stop:
         members["stop"] = request.stop[0] if form.get("stop") == "string" else request.stop
-    if request.tools or foreign is not None:
+    if request.tools or "tools" in extras:
         tools = [
             _tool(tool, dialect, losses, f".tools[{n}]") for n, tool in enumerate(request.tools)
         ]
-        for position, tool in (foreign or {}).items():
-            tools.insert(int(position), tool)
-        members["tools"] = tools
+        members["tools"] = add_others(tools, extras.pop("tools", None))
     if request.tool_choice is not None:
         members["tool_choice"] = _tool_choice(request, losses)
     return members | extras

@@ -26,7 +26,7 @@ from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.wire.openai_responses.item import block_of, read_item
 from steno.wire.openai_responses.shapes import MADE_BY, NAME, PROVIDER
-from steno.wire.reading import Members, image_of, tool_of, whole_message
+from steno.wire.reading import Members, image_of, take_tools, tool_of, whole_message
 from steno.wire.writing import FORM, Target
 
 _OF_THE_MODEL: Final = frozenset(
@@ -47,7 +47,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     body = Members(_text(data), "request")
     if "input" not in body and "instructions" not in body:
         raise InvalidRequest("request: neither input nor instructions")
-    tools = _tools(body)
+    tools = take_tools(body, _tool)
     settings = _settings(body, tools)
     target = Target(provider, NAME, settings["model"])
     messages = [*_instructions(body), *_input(body, target)]
@@ -84,23 +84,6 @@ def _settings(body: Members, tools: tuple[ToolDefinition, ...]) -> dict[str, Any
 
 
 # -- tools -----------------------------------------------------------------------------------
-
-
-def _tools(body: Members) -> tuple[ToolDefinition, ...]:
-    raws = body.take_list("tools")
-    if raws is None:
-        return ()
-    tools: dict[str, ToolDefinition] = {}
-    foreign: dict[str, Any] = {}
-    for position, raw in enumerate(raws):
-        tool = _tool(raw)
-        if tool is None or tool.name in tools:
-            foreign[str(position)] = msgspec.json.decode(raw)
-        else:
-            tools[tool.name] = tool
-    if foreign or not tools:
-        body.note("tools", foreign)
-    return tuple(tools.values())
 
 
 def _tool(raw: Raw) -> ToolDefinition | None:

@@ -18,6 +18,7 @@ from steno.wire.writing import (
     Losses,
     MessageWriter,
     Target,
+    add_others,
     dump,
     extras_of,
     wire_name,
@@ -54,7 +55,7 @@ class Encoder(BaseEncoder):
     ) -> bytes:
         extras = extras_of(request, NAME, losses)
         form: dict[str, Any] = extras.pop(FORM, {})
-        members = _settings(request, form, losses)
+        members = _settings(request, extras, losses)
         if stream is not None:
             extras["stream"] = stream
         # Messages last: the body of the next turn then begins with the bytes of this one.
@@ -79,8 +80,7 @@ def _input(request: Request, messages: bytes, form: dict[str, Any]) -> bytes:
 # -- settings and tools ----------------------------------------------------------------------
 
 
-def _settings(request: Request, form: dict[str, Any], losses: Losses) -> dict[str, Any]:
-    foreign: dict[str, Any] | None = form.get("tools")
+def _settings(request: Request, extras: dict[str, Any], losses: Losses) -> dict[str, Any]:
     members: dict[str, Any] = {}
     if request.model:
         members["model"] = request.model
@@ -95,11 +95,9 @@ def _settings(request: Request, form: dict[str, Any], losses: Losses) -> dict[st
         members["top_p"] = request.top_p
     if request.stop:
         losses.note(LossCode.SETTING, "left out texts to stop at", at=".stop")
-    if request.tools or foreign is not None:
+    if request.tools or "tools" in extras:
         tools = [_tool(tool, losses, f".tools[{n}]") for n, tool in enumerate(request.tools)]
-        for position, tool in (foreign or {}).items():
-            tools.insert(int(position), tool)
-        members["tools"] = tools
+        members["tools"] = add_others(tools, extras.pop("tools", None))
     if request.tool_choice is not None:
         members["tool_choice"] = _tool_choice(request, losses)
     return members
