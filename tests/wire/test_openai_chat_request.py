@@ -294,6 +294,7 @@ RECORDED: dict[str, dict[str, Any]] = {
                         "index": 0,
                         "function": {"name": "fs.read", "arguments": '{"p": '},
                     },
+                    {"id": "ü", "type": "function", "function": {"name": "f", "arguments": "{}"}},
                     {"id": "c", "type": "function", "function": {"name": "f", "arguments": " "}},
                     {"id": "b", "type": "custom", "custom": {"name": "sql", "input": "select 1"}},
                 ],

@@ -19,6 +19,7 @@ from steno.event import (
     TextDelta,
     ThinkingDelta,
 )
+from steno.json_object import replace_lone_escapes
 from steno.message import AssistantMessage
 from steno.usage import StopReason
 from steno.wire.fault import decode_error
@@ -38,7 +39,14 @@ from steno.wire.gemini.shapes import (
     usage_of,
     value_of,
 )
-from steno.wire.open import NOT_AS_EXPECTED, Rest, explain, parsed, reader
+from steno.wire.open import (
+    NOT_AS_EXPECTED,
+    Rest,
+    explain,
+    parsed,
+    reader,
+    text_with_halves,
+)
 from steno.wire.sse import ErrorPayload
 from steno.wire.stream import StreamDecoder as BaseDecoder
 from steno.wire.stream import cut_short
@@ -206,10 +214,14 @@ class _Turn:
     def _read_unusual(self, payload: bytes) -> Answer:
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload)
-        answer = _read(payload)
+        mended, _ = replace_lone_escapes(payload)
+        answer = _read(mended)
+        if mended != payload:
+            _restore_halves(payload, answer)
         rest = answer.rest or {}
-        if rest.get("error") not in (None, b"null"):
-            raise decode_error(200, b'{"error":' + bytes(rest["error"]) + b"}")
+        error = bytes(rest.get("error", b"null"))
+        if error != b"null":
+            raise decode_error(200, b'{"error":' + error + b"}")
         self._about |= rest
         for candidate in answer.candidates:
             if candidate.content is not None and candidate.content.rest is not None:
@@ -309,3 +321,12 @@ def _whole(part: Part) -> Raw:
     if part.thought_signature is not None:
         members["thoughtSignature"] = part.thought_signature
     return Raw(msgspec.json.encode(members))
+
+
+def _restore_halves(payload: bytes, answer: Answer) -> None:
+    """Put back half characters that were mended away: their other halves may come next."""
+    for number, candidate in enumerate(answer.candidates):
+        parts = candidate.content.parts if candidate.content is not None else None
+        for position, part in enumerate(parts or ()):
+            path = ("candidates", number, "content", "parts", position, "text")
+            part.text = text_with_halves(payload, *path) or part.text

@@ -9,8 +9,10 @@ from msgspec import Raw
 
 from steno.assemble import Assembler
 from steno.call import Seal
+from steno.content import Opaque
 from steno.errors import ProtocolError
 from steno.event import (
+    BlockAdded,
     BlockSealed,
     Event,
     ExtrasAdded,
@@ -51,6 +53,7 @@ from steno.wire.stream import cut_short
 
 _TEXT: Final = 0
 _THINKING: Final = 1
+_OTHER: Final = 2
 
 _decode: Final = msgspec.json.Decoder(Answer).decode
 _read: Final = reader(Answer, NAME)
@@ -111,6 +114,7 @@ class _Turn:
         self._others: list[Choice] = []
         self._extras: dict[str, Any] = {}
         self._details: list[dict[str, Any]] = []
+        self._has_thought = False
 
     @property
     def has_choices(self) -> bool:
@@ -147,6 +151,7 @@ class _Turn:
                 if said.rest is not None:
                     self._read_odd(said, said.rest, events)
                 elif said.reasoning_content or said.reasoning:
+                    self._has_thought = True
                     thinking = said.reasoning_content or said.reasoning or ""
                     events.append(ThinkingDelta(_THINKING, thinking))
                 if said.content:
@@ -169,6 +174,8 @@ class _Turn:
         self.is_finished = True
         reason = stop_reason_of(self.stop_reason)
         if self._details:
+            if not self._has_thought:
+                events.append(ThinkingDelta(_THINKING, "", redacted=True))
             events.append(BlockSealed(_THINKING, self._seal()))
         if self._extras:
             events.append(ExtrasAdded(None, {NAME: self._extras}))
@@ -216,9 +223,10 @@ class _Turn:
     def _read_odd(self, said: Said, rest: Rest, events: list[Event]) -> None:
         thinking = said.reasoning_content or said.reasoning or _thinking_of_details(rest)
         if thinking:
+            self._has_thought = True
             events.append(ThinkingDelta(_THINKING, thinking))
-        for part in read_as(rest.pop("content", None), list[dict[str, Any]]) or ():
-            events.extend(_part_events(part))
+        for part in read_as(rest.pop("content", None), list[Raw]) or ():
+            self._read_part(part, events)
         call = read_as(rest.pop("function_call", None), Function)
         if call is not None and (call.name or call.arguments):
             events.append(ToolCallDelta(0, None, call.name, call.arguments))
@@ -228,6 +236,20 @@ class _Turn:
         if audio is not None and audio.get("id"):
             self._extras["audio"] = {"id": audio["id"]}  # all that is wanted back
         self._unnamed |= rest
+
+    def _read_part(self, raw: Raw, events: list[Event]) -> None:
+        """Read a part of the content, of which Mistral sends lists."""
+        part = read_as(raw, dict[str, Any]) or {}
+        text, thoughts = part.get("text"), part.get("thinking")
+        if part.get("type") == "text" and isinstance(text, str):
+            events.append(TextDelta(_TEXT, text))
+        elif part.get("type") == "thinking" and isinstance(thoughts, list):
+            texts = [thought.get("text") for thought in thoughts if isinstance(thought, dict)]
+            self._has_thought = True
+            events.append(ThinkingDelta(_THINKING, "".join(filter(None, texts))))
+        else:
+            block = Opaque(kind=str(part.get("type", "")), raw=text_of(raw), origin=NAME)
+            events.append(BlockAdded(_OTHER, block))
 
     def _seal(self) -> Seal:
         model = self._model or (self._first.model if self._first else None) or ""
@@ -267,16 +289,6 @@ def _call_delta(call: Call) -> ToolCallDelta:
     if function.rest is not None and "arguments" in function.rest:
         arguments = text_of(function.rest["arguments"])  # an object, where a string is due
     return ToolCallDelta(call.index, call.id, function.name, arguments)
-
-
-def _part_events(part: dict[str, Any]) -> list[Event]:
-    """Read a content part: Mistral streams lists of them."""
-    if part.get("type") == "thinking":
-        thoughts = part.get("thinking")
-        texts = [t.get("text", "") for t in thoughts] if isinstance(thoughts, list) else [thoughts]
-        return [ThinkingDelta(_THINKING, "".join(map(str, texts)))]
-    text = part.get("text")
-    return [TextDelta(_TEXT, text)] if isinstance(text, str) else []
 
 
 def _thinking_of_details(rest: Rest) -> str:

@@ -7,7 +7,7 @@ from typing import Final, final
 
 from steno.value import Quiet
 
-_ANY_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
+USUAL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
 _MISTRAL_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
 
@@ -27,7 +27,7 @@ class Dialect(Quiet, frozen=True, kw_only=True):
     """The server's templates want user and assistant in turn, and one system message, first."""
     parses_arguments: bool = False
     """The server reads the arguments in the history as JSON and fails if they are not."""
-    call_id: re.Pattern[str] = _ANY_ID
+    call_id: re.Pattern[str] = USUAL_ID
     call_id_length: int = 24
 
 

@@ -23,7 +23,8 @@ from steno.message import (
 from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.wire.open import text_of
-from steno.wire.openai_chat.shapes import NAME, PROVIDER
+from steno.wire.openai_chat.dialect import USUAL_ID
+from steno.wire.openai_chat.shapes import LEGAL_NAME, NAME, PROVIDER
 from steno.wire.reading import Members, image_of, take_tools, tool_of, whole_message
 from steno.wire.writing import Target
 
@@ -107,6 +108,8 @@ def _tool(raw: Raw) -> ToolDefinition | None:
         kept["parameters"] = {}
     if kept:
         members.note("function", kept)
+    if name and LEGAL_NAME.fullmatch(name) is None:
+        members.note("name", name)
     made = tool_of(
         name=name or "",
         description=description,
@@ -144,6 +147,7 @@ def _read_message(members: Members, target: Target) -> Message | None:
             return _assistant(members, target)
         case "tool":
             call_id = members.take("tool_call_id", str)
+            _note_odd_id(members, call_id)
             return ToolResultMessage(
                 tool_call_id=call_id or "",
                 content=_result_content(members),
@@ -190,7 +194,15 @@ def _call(raw: Raw) -> AnyToolCall:
         arguments = text_of(inner.take("arguments", Raw) or b"{}")
     if arguments is not None and not arguments.strip():
         members.note("arguments", arguments)  # no arguments, said in another way than ours
+    _note_odd_id(members, id)
+    if name and LEGAL_NAME.fullmatch(name) is None:
+        members.note("name", name)  # not every server keeps OpenAI's rule
     return build_call(id or "", name or "", arguments or "", extras=members.extras(NAME))
+
+
+def _note_odd_id(members: Members, id: str | None) -> None:
+    if id and USUAL_ID.fullmatch(id) is None:
+        members.note("id", "odd")
 
 
 # -- content ---------------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final, assert_never, final
+from typing import Any, assert_never, final
 
 import msgspec
 
@@ -19,8 +18,8 @@ from steno.message import (
 )
 from steno.request import Request
 from steno.tool import ToolDefinition
-from steno.wire.openai_chat.dialect import OPENAI, Dialect
-from steno.wire.openai_chat.shapes import NAME
+from steno.wire.openai_chat.dialect import OPENAI, USUAL_ID, Dialect
+from steno.wire.openai_chat.shapes import LEGAL_NAME, NAME
 from steno.wire.report import Encoded, LossCode
 from steno.wire.writing import (
     FORM,
@@ -40,8 +39,6 @@ from steno.wire.writing import (
 from steno.wire.writing import (
     Encoder as BaseEncoder,
 )
-
-LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Part = dict[str, Any] | msgspec.Raw
 
@@ -121,7 +118,7 @@ def _tool(tool: ToolDefinition, dialect: Dialect, losses: Losses, at: str) -> di
     extras = extras_of(tool, NAME, losses, at=at)
     form: dict[str, Any] = extras.pop(FORM, {})
     function: dict[str, Any] = {
-        "name": wire_name(tool, LEGAL_NAME, losses, at=at),
+        "name": form.get("name") or wire_name(tool, LEGAL_NAME, losses, at=at),
         "description": tool.description,
         "parameters": freeze_mapping(tool.parameters).thaw(),
     }
@@ -263,14 +260,12 @@ class _Writer(MessageWriter):
     def _call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
         extras = extras_of(call, NAME, self.losses, at=at)
         form: dict[str, Any] = extras.pop(FORM, {})
-        id = wire_id(
-            call.id, self._dialect.call_id, self.losses, length=self._dialect.call_id_length
-        )
+        id = self._id(call.id, form)
         if extras.get("type") == "custom":
             return {"id": id, "custom": {"name": call.name, "input": call.arguments}} | extras
         arguments = form.get("arguments", call.arguments)
         if isinstance(call, ToolCall):
-            name = wire_name(call, LEGAL_NAME, self.losses, at=at)
+            name = form.get("name") or wire_name(call, LEGAL_NAME, self.losses, at=at)
         else:
             name = call.name
             if self._dialect.parses_arguments:
@@ -306,14 +301,16 @@ class _Writer(MessageWriter):
             self.losses.note(LossCode.OUTCOME, f"not told that the call ended as {message.outcome}")
         if not parts:
             parts.append({"type": "text", "text": str(message.outcome) if message.is_error else ""})
-        id = wire_id(
-            message.tool_call_id,
-            self._dialect.call_id,
-            self.losses,
-            length=self._dialect.call_id_length,
-        )
+        id = self._id(message.tool_call_id, form)
         members = {"role": "tool", "tool_call_id": id}
         return self._with_content(members, parts, form) | extras
+
+    def _id(self, id: str, form: dict[str, Any]) -> str:
+        """Return the id of a call; one that was recorded here and breaks the rule stays."""
+        legal, length = self._dialect.call_id, self._dialect.call_id_length
+        if "id" in form and legal is USUAL_ID:
+            return id
+        return wire_id(id, legal, self.losses, length=length)
 
     # -- parts -------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec import field
@@ -88,6 +89,9 @@ class Answer(Open):
 NAME: Final = "openai_chat"
 PROVIDER: Final = "openai"
 """Whom we assume to speak this protocol if nobody says otherwise."""
+
+LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What OpenAI takes as the name of a tool."""
 
 _STOP_REASONS: Final = {
     "stop": StopReason.END_TURN,
