@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Protocol
 
+from steno.assemble import Assembler
 from steno.errors import CutShort, ProtocolError, StenoError
 from steno.event import Event
+from steno.message import AssistantMessage
 
 
 class Splitter(Protocol):
@@ -97,3 +99,11 @@ def _then_raise(events: list[Event], exc: StenoError) -> Iterator[Event]:
 def cut_short() -> CutShort:
     """Make the error of a stream that ended before the model did."""
     return CutShort("stream: it ended before the model had finished")
+
+
+def assemble(events: list[Event]) -> AssistantMessage:
+    """Make the message of a whole turn."""
+    assembler = Assembler()
+    for event in events:
+        assembler.feed(event)
+    return assembler.message()

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, assert_never, final
 
 import msgspec
 
@@ -22,7 +22,13 @@ from steno.content import (
     Resource,
 )
 from steno.json_object import JsonObject, expose
-from steno.message import Message
+from steno.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
 from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.value import Sendable
@@ -106,6 +112,44 @@ class MessageWriter(ABC):
     @abstractmethod
     def finish(self) -> bytes:
         """Return everything written; more may follow."""
+
+
+class ListWriter(MessageWriter):
+    """Writes an object for each message, one after the other."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._written: list[bytes] = []
+
+    def add(self, message: Message) -> None:
+        """Write one more message."""
+        match message:
+            case SystemMessage() | UserMessage():
+                self._say(message)
+            case AssistantMessage():
+                self._assistant(message)
+            case ToolResultMessage():
+                self._result(message)
+            case _:
+                assert_never(message)
+
+    def finish(self) -> bytes:
+        """Return everything written; more may follow."""
+        if len(self._written) > 1:
+            self._written = [b",".join(self._written)]
+        return b"".join(self._written)
+
+    @abstractmethod
+    def _say(self, message: SystemMessage | UserMessage) -> None:
+        """Write what is said to the model."""
+
+    @abstractmethod
+    def _assistant(self, message: AssistantMessage) -> None:
+        """Write a turn of the model."""
+
+    @abstractmethod
+    def _result(self, message: ToolResultMessage) -> None:
+        """Write the answer to a call."""
 
 
 class Encoder(ABC):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from steno.assemble import Assembler
 from steno.event import Event
 from steno.message import AssistantMessage
 from steno.wire.anthropic_messages.shapes import PROVIDER
 from steno.wire.anthropic_messages.turn import Turn
 from steno.wire.sse import EventSplitter
 from steno.wire.stream import StreamDecoder as BaseDecoder
-from steno.wire.stream import cut_short
+from steno.wire.stream import assemble, cut_short
 
 
 def decode_response(
@@ -25,10 +24,7 @@ def decode_response(
     events: list[Event] = []
     turn.read_whole(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
     turn.finish(events)
-    assembler = Assembler()
-    for event in events:
-        assembler.feed(event)
-    return assembler.message()
+    return assemble(events)
 
 
 @final

@@ -6,7 +6,6 @@ from typing import Any, Final, final
 
 from msgspec import Raw
 
-from steno.assemble import Assembler
 from steno.content import Opaque
 from steno.errors import ProtocolError
 from steno.event import BlockAdded, Event, ExtrasAdded, Finished, TextDelta, ToolCallDelta
@@ -27,7 +26,7 @@ from steno.wire.open import (
     text_with_halves,
 )
 from steno.wire.stream import StreamDecoder as BaseDecoder
-from steno.wire.stream import cut_short
+from steno.wire.stream import assemble, cut_short
 from steno.wire.writing import FORM
 
 _TEXT: Final = -1
@@ -52,10 +51,7 @@ def decode_response(
         raise ProtocolError(f"{NAME}: not as expected: an assistant message")
     if not turn.is_finished:  # it is whole, whether it says so or not
         events.append(Finished(StopReason.END_TURN, usage=turn.usage))
-    assembler = Assembler()
-    for event in events:
-        assembler.feed(event)
-    return assembler.message()
+    return assemble(events)
 
 
 @final

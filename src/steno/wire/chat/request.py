@@ -24,6 +24,7 @@ from steno.wire.report import Encoded, LossCode
 from steno.wire.writing import (
     FORM,
     MESSAGE,
+    ListWriter,
     Losses,
     MessageWriter,
     Target,
@@ -107,28 +108,8 @@ def _tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
 
 
 @final
-class _Writer(MessageWriter):
+class _Writer(ListWriter):
     """Writes one object for each message."""
-
-    def __init__(self, target: Target) -> None:
-        super().__init__(target)
-        self._written: list[bytes] = []
-
-    def add(self, message: Message) -> None:
-        match message:
-            case SystemMessage() | UserMessage():
-                self._say(message)
-            case AssistantMessage():
-                self._assistant(message)
-            case ToolResultMessage():
-                self._result(message)
-            case _:
-                assert_never(message)
-
-    def finish(self) -> bytes:
-        if len(self._written) > 1:
-            self._written = [b",".join(self._written)]
-        return b"".join(self._written)
 
     def _say(self, message: SystemMessage | UserMessage) -> None:
         first = message.content[0]

@@ -7,7 +7,6 @@ from typing import Any, Final, final
 import msgspec
 from msgspec import Raw
 
-from steno.assemble import Assembler
 from steno.content import Text, Thinking
 from steno.errors import InvalidRequest, ProtocolError
 from steno.event import (
@@ -49,7 +48,7 @@ from steno.wire.open import (
 )
 from steno.wire.sse import ErrorPayload
 from steno.wire.stream import StreamDecoder as BaseDecoder
-from steno.wire.stream import cut_short
+from steno.wire.stream import assemble, cut_short
 from steno.wire.writing import FORM, Target
 
 
@@ -76,10 +75,7 @@ def decode_response(
     if not turn.has_said_anything:
         raise ProtocolError(f"{NAME}: an answer has candidates, or says why not")
     turn.finish(events)
-    assembler = Assembler()
-    for event in events:
-        assembler.feed(event)
-    return assembler.message()
+    return assemble(events)
 
 
 @final

@@ -7,7 +7,6 @@ from typing import Any, Final, final
 import msgspec
 from msgspec import Raw
 
-from steno.assemble import Assembler
 from steno.errors import ProtocolError
 from steno.event import (
     BlockAdded,
@@ -47,7 +46,7 @@ from steno.wire.open import (
     text_with_halves,
 )
 from steno.wire.stream import StreamDecoder as BaseDecoder
-from steno.wire.stream import cut_short
+from steno.wire.stream import assemble, cut_short
 from steno.wire.writing import FORM
 
 _TEXT: Final = 0
@@ -70,10 +69,7 @@ def decode_response(
     events: list[Event] = []
     turn.read(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
     turn.finish_whole(events)
-    assembler = Assembler()
-    for event in events:
-        assembler.feed(event)
-    return assembler.message()
+    return assemble(events)
 
 
 @final

@@ -8,7 +8,6 @@ from steno.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.content import Image, Opaque, Text, Thinking
 from steno.message import (
     AssistantMessage,
-    Message,
     SystemMessage,
     ToolResultMessage,
     UserMessage,
@@ -21,6 +20,7 @@ from steno.wire.report import Encoded, LossCode
 from steno.wire.writing import (
     FORM,
     MESSAGE,
+    ListWriter,
     Losses,
     MessageWriter,
     Target,
@@ -91,32 +91,15 @@ def _settings(request: Request, losses: Losses) -> dict[str, Any]:
 
 
 @final
-class _Writer(MessageWriter):
+class _Writer(ListWriter):
     """Writes one object for each message."""
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self._written: list[bytes] = []
         self._names: dict[str, tuple[str, str]] = {}
         """By the id of a call: the name of its tool, ours and the server's."""
         self._made_up: set[str] = set()
         """Ids that the server never gave, and is not told."""
-
-    def add(self, message: Message) -> None:
-        match message:
-            case SystemMessage() | UserMessage():
-                self._say(message)
-            case AssistantMessage():
-                self._assistant(message)
-            case ToolResultMessage():
-                self._result(message)
-            case _:
-                assert_never(message)
-
-    def finish(self) -> bytes:
-        if len(self._written) > 1:
-            self._written = [b",".join(self._written)]
-        return b"".join(self._written)
 
     def _say(self, message: SystemMessage | UserMessage) -> None:
         first = message.content[0]

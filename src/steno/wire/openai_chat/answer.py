@@ -7,7 +7,6 @@ from typing import Any, Final, final
 import msgspec
 from msgspec import Raw
 
-from steno.assemble import Assembler
 from steno.call import Seal
 from steno.content import Opaque
 from steno.errors import ProtocolError
@@ -49,7 +48,7 @@ from steno.wire.openai_chat.shapes import (
 )
 from steno.wire.sse import ErrorPayload, EventSplitter
 from steno.wire.stream import StreamDecoder as BaseDecoder
-from steno.wire.stream import cut_short
+from steno.wire.stream import assemble, cut_short
 
 _TEXT: Final = 0
 _THINKING: Final = 1
@@ -255,14 +254,6 @@ class _Turn:
         model = self._model or (self._first.model if self._first else None) or ""
         data = msgspec.json.encode(self._details).decode()
         return Seal(data=data, provider=self._provider, api=NAME, model=model)
-
-
-def assemble(events: list[Event]) -> AssistantMessage:
-    """Make the message of a whole turn."""
-    assembler = Assembler()
-    for event in events:
-        assembler.feed(event)
-    return assembler.message()
 
 
 def _restore_halves(payload: bytes, answer: Answer) -> None:

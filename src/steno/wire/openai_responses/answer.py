@@ -8,7 +8,6 @@ from typing import Any, Final, final
 import msgspec
 from msgspec import Raw
 
-from steno.assemble import Assembler
 from steno.errors import ProtocolError
 from steno.event import Event, Finished, TextDelta
 from steno.json_object import replace_lone_escapes
@@ -34,7 +33,7 @@ from steno.wire.openai_responses.shapes import (
 from steno.wire.openai_responses.tell import Teller, check_utf8
 from steno.wire.sse import ErrorPayload, EventSplitter
 from steno.wire.stream import StreamDecoder as BaseDecoder
-from steno.wire.stream import cut_short
+from steno.wire.stream import assemble, cut_short
 
 _NOWHERE: Final = "\0"
 
@@ -53,10 +52,7 @@ def decode_response(
     turn = _Turn(provider, model)
     events: list[Event] = []
     turn.read_whole(data.encode() if isinstance(data, str) else data, events)
-    assembler = Assembler()
-    for event in events:
-        assembler.feed(event)
-    return assembler.message()
+    return assemble(events)
 
 
 @final
