@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Never, NoReturn, TypeAlias, assert_never, final
 
+from msgspec.structs import replace
+
 from steno.call import AnyToolCall, Seal, build_call, new_call_id
 from steno.content import Image, Opaque, Text, Thinking
 from steno.errors import InvalidValue
@@ -199,8 +201,7 @@ class Assembler:
             case ExtrasAdded():
                 self._extend(event)
             case Finished():
-                self._finished = event
-                return (*(self._end(call) for call in self._calls if not call.has_ended), event)
+                return self._finish(event)
             case _:
                 _refuse(event)
         return (event,)
@@ -215,7 +216,7 @@ class Assembler:
         raw = finished.raw_stop_reason if finished else None
         return AssistantMessage(
             content=tuple([block for block in blocks if block is not None]),
-            stop_reason=stop_reason or self._stop_reason(),
+            stop_reason=stop_reason or (finished.stop_reason if finished else StopReason.UNKNOWN),
             raw_stop_reason=None if raw is None else replace_lone_surrogates(raw),
             usage=finished.usage if finished else None,
             extras=self._extras,
@@ -232,13 +233,12 @@ class Assembler:
             case _:
                 assert_never(draft)
 
-    def _stop_reason(self) -> StopReason:
-        if self._finished is None:
-            return StopReason.UNKNOWN
-        # Ollama, Gemini and many others end a turn that holds calls with a plain "stop".
-        if self._finished.stop_reason is StopReason.END_TURN and self._calls:
-            return StopReason.TOOL_USE
-        return self._finished.stop_reason
+    def _finish(self, event: Finished) -> tuple[Event, ...]:
+        if event.stop_reason is StopReason.END_TURN and self._calls:
+            # Ollama, Gemini and many others end a turn that holds calls with a plain "stop".
+            event = replace(event, stop_reason=StopReason.TOOL_USE)
+        self._finished = event
+        return (*(self._end(call) for call in self._calls if not call.has_ended), event)
 
     # -- words -------------------------------------------------------------------------------
 

@@ -102,9 +102,13 @@ class UnsupportedVersion(InvalidDocument):
 class ProtocolError(StenoError):
     """A provider sent bytes that its own format does not allow; what came before them stands."""
 
+    retryable = False
+
 
 class CutShort(ProtocolError):
     """A stream ended before the model had finished; what it said so far stands."""
+
+    retryable = True
 
 
 class ProviderError(StenoError):

@@ -88,7 +88,9 @@ def test_an_error_in_the_answer_is_told_and_so_is_what_came_before_it() -> None:
     told = steno("decode", "--wire", "openai_chat", "--stream", data=data)
     assert told.returncode == 1
     assert b"engine died" in told.stderr
-    assert json.loads(told.stdout)["content"] == [{"type": "text", "text": "Hel"}]
+    message = json.loads(told.stdout)
+    assert message["content"] == [{"type": "text", "text": "Hel"}]
+    assert message["stop_reason"] == "error"
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", b"\xff\xfe"])
@@ -98,6 +100,12 @@ def test_what_is_no_answer_is_refused_in_one_line(data: bytes) -> None:
     assert told.stderr.startswith(b"steno: openai_chat: ")
     assert told.stderr.count(b"\n") == 1
     assert told.stdout == b""
+
+
+def test_a_stream_that_was_not_announced_is_recognised() -> None:
+    told = steno("decode", "--wire", "openai_chat", data=STREAM)
+    assert told.returncode == 1
+    assert told.stderr == b"steno: input: it looks like a stream; add --stream\n"
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
@@ -117,7 +125,9 @@ def test_a_request_is_translated_and_what_is_lost_is_listed(tmp_path: Path) -> N
     body = json.loads(told.stdout)
     assert body["system"] == "Be brief."
     assert [message["role"] for message in body["messages"]] == ["user"]
-    assert told.stderr == (b"messages[1]: left out what only openai_chat has a name for (extras)\n")
+    assert told.stderr == (
+        b"messages[1]: left out what only openai_chat has a name for: name (extras)\n"
+    )
     report = tmp_path / "report.json"
     again = steno(*arguments, "--report", report, "--strict", data=data)
     assert again.returncode == 3
@@ -126,7 +136,7 @@ def test_a_request_is_translated_and_what_is_lost_is_listed(tmp_path: Path) -> N
         {
             "code": "extras",
             "place": "messages[1]",
-            "done": "left out what only openai_chat has a name for",
+            "done": "left out what only openai_chat has a name for: name",
         }
     ]
 

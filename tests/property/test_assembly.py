@@ -155,6 +155,11 @@ def test_words_and_blocks_come_back_as_they_are(stream: EventStream) -> None:
         answers = assembler.feed(event)
         if isinstance(event, CALL_EVENTS):
             assert all(isinstance(answer, CALL_EVENTS) for answer in answers)
+        elif isinstance(event, Finished):
+            told = answers[-1]
+            assert isinstance(told, Finished)
+            assert (told.raw_stop_reason, told.usage) == (event.raw_stop_reason, event.usage)
+            assert told.stop_reason is assembler.message().stop_reason
         else:
             assert answers[-1] is event
 

@@ -62,6 +62,8 @@ def delta(
 
 
 END = Finished(StopReason.END_TURN, "stop")
+TOLD_END = Finished(StopReason.TOOL_USE, "stop")
+"""How the same end is told of a turn that holds calls."""
 
 
 # -- words -----------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def test_one_call_in_fragments() -> None:
     assert message.tool_calls == (call,)
     assert told[0] == ToolCallBegin(0, "a", "read")
     assert told[1] == delta(0, args="{")
-    assert told[-2:] == [ToolCallEnd(0, "a", call), END]
+    assert told[-2:] == [ToolCallEnd(0, "a", call), TOLD_END]
 
 
 def test_two_calls_one_after_the_other() -> None:
@@ -312,7 +314,7 @@ def test_an_explicit_begin_and_end_frame_a_call() -> None:
         ToolCallBegin(0, "a", "read"),
         delta(0, args="{}"),
         ToolCallEnd(0, "a", call),
-        END,
+        TOLD_END,
     ]
 
 

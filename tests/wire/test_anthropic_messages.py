@@ -176,6 +176,13 @@ def test_half_a_character_in_each_of_two_deltas_is_one_character() -> None:
     assert message_of(events_of(anthropic_messages, body + sse(end(), STOP))).text == "a😀b"
 
 
+def test_half_a_character_beside_a_number_that_python_cannot_read_is_replaced() -> None:
+    body = sse(START, delta(0, "text_delta", text="a<"), end(), STOP)
+    body = body.replace(b'a<"}', rb'a\ud83d"},"zz":' + b"1" * 5000)
+    said = message_of(events_of(anthropic_messages, body)).text
+    assert said == "a\N{REPLACEMENT CHARACTER}"
+
+
 # -- calls ---------------------------------------------------------------------------------------
 
 

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from steno import (
+    ChatMessage,
     Event,
     Opaque,
     ProtocolError,
     ProviderError,
+    Request,
     StopReason,
     TextDelta,
     Usage,
@@ -281,3 +283,22 @@ def _heard(*pieces: bytes) -> tuple[list[Event], Exception | None]:
     except (ProtocolError, ProviderError) as exc:
         return events, exc
     return events, None
+
+
+# -- seals -----------------------------------------------------------------------------------
+
+
+def test_a_seal_goes_home_where_nobody_named_a_model() -> None:
+    thinking = {"type": "thinking", "thinking": "Hm", "signature": "s1"}
+    body = sse(
+        START,
+        {"type": "content_block_start", "index": 0, "content_block": thinking},
+        stop(0),
+        end(),
+        STOP,
+    )
+    turn = message_of(events_of(anthropic_messages, body, model=""))
+    request = Request(messages=(ChatMessage.user("Hi"), turn), model="")
+    found = anthropic_messages.encode_request(request)
+    assert found.json["messages"][1]["content"][0] == thinking
+    assert found.losses == ()

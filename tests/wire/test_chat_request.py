@@ -176,6 +176,14 @@ def test_a_call_that_cannot_be_run_has_its_raw_text_as_an_argument() -> None:
     assert codes(found) == [LossCode.INVALID_CALL]
 
 
+def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
+    bad = InvalidToolCall(id="a", name="", arguments="{}", reason="no such name")
+    found = encoded(AssistantMessage(content=(bad,)))
+    [sent] = found.json["messages"][0]["tool_calls"]
+    assert sent["name"] == "invalid_tool_call"
+    assert LossCode.TOOL_NAME in codes(found)
+
+
 # -- once and for all ----------------------------------------------------------------------------
 
 
@@ -350,3 +358,28 @@ def test_it_can_be_said_in_the_words_of_a_provider() -> None:
 def test_what_is_no_request_is_refused(data: str) -> None:
     with pytest.raises(InvalidRequest):
         chat.decode_request(data)
+
+
+def test_ids_that_are_made_up_are_none_of_those_in_the_request() -> None:
+    calls = [
+        {"name": "f", "arguments": {}},
+        {"id": "unnamed_1", "name": "g", "arguments": {}},
+    ]
+    recorded = {
+        "messages": [
+            {"role": "assistant", "content": "", "tool_calls": calls},
+            {"role": "tool", "content": "G", "tool_call_id": "unnamed_1"},
+        ]
+    }
+    request = chat.decode_request(msgspec.json.encode(recorded))
+    assert [made.id for made in request.messages[0].tool_calls] == ["unnamed_2", "unnamed_1"]
+    assert chat.encode_request(request).json == recorded
+
+
+@pytest.mark.parametrize("name", ["", "a b"])
+def test_a_call_is_recorded_under_any_name(name: str) -> None:
+    calls = [{"id": "a", "name": name, "arguments": {}}]
+    recorded = {"messages": [{"role": "assistant", "content": "", "tool_calls": calls}]}
+    found = chat.encode_request(chat.decode_request(msgspec.json.encode(recorded)))
+    assert found.json == recorded
+    assert found.losses == ()

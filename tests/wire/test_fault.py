@@ -125,6 +125,7 @@ def test_an_error_says_what_it_is_and_whether_to_try_again(
             30.0,
         ),
         ({"retry-after": "soon"}, None),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
         ({}, None),
     ],
 )
@@ -152,3 +153,9 @@ def test_an_explanation_is_one_line_of_bearable_length() -> None:
     error = decode_error(500, "\x1b[31m" + "x" * 10_000)
     assert len(error.message) < 2_100
     assert "\x1b" not in error.message
+
+
+def test_google_says_it_among_the_details() -> None:
+    info = '{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}'
+    error = decode_error(429, f'{{"error": {{"code": 429, "message": "x", "details": [{info}]}}}}')
+    assert (error.retry_after_s, error.retryable) == (34.0, True)

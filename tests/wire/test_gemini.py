@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from typing import Any
 
 import msgspec
@@ -10,12 +11,14 @@ import pytest
 
 from steno import (
     AssistantMessage,
+    ChatMessage,
     Image,
     ImageData,
     InvalidToolCall,
     Opaque,
     ProtocolError,
     ProviderError,
+    Request,
     Seal,
     StopReason,
     Text,
@@ -285,6 +288,45 @@ def test_arguments_in_fragments_become_one_call() -> None:
         "unit": None,
     }
     assert made.seal == seal("s1")
+
+
+@pytest.mark.parametrize(("between", "arguments"), [(1, '{"a":"y"}'), ("z", '{"a":"zy"}')])
+def test_a_whole_argument_replaces_the_fragments_before_it(between: Any, arguments: str) -> None:
+    more = fragment("$.a", "y")
+    more["functionCall"]["args"] = {"a": between}
+    opening = chunk(OPENING, fragment("$.a", "x", goes_on=True))
+    [made] = decode(opening, chunk(more, CLOSING), STOP).tool_calls
+    assert made.arguments == arguments
+
+
+def test_a_text_in_many_fragments_is_put_together_once() -> None:
+    few, many = min(_time_of(200) for _ in range(3)), min(_time_of(800) for _ in range(3))
+    assert many < 10 * few
+
+
+def _time_of(count: int) -> float:
+    more = sse(chunk(fragment("$.a", "words " * 4000, goes_on=True)))
+    pieces = [sse(chunk(OPENING)), *[more] * count, sse(chunk(CLOSING), STOP)]
+    start = time.process_time()
+    events = events_of(gemini, *pieces)
+    duration = time.process_time() - start
+    [made] = message_of(events).tool_calls
+    assert len(made.arguments) == len('{"a":""}') + count * len("words " * 4000)
+    return duration
+
+
+def test_a_path_that_leads_too_deep_is_the_name_of_an_argument() -> None:
+    path = "$" + ".a" * 5000
+    [made] = decode(chunk(OPENING, fragment(path, "x"), CLOSING), STOP).tool_calls
+    assert isinstance(made, ToolCall)
+    assert made.parsed.thaw() == {path: "x"}
+
+
+def test_arguments_among_fragments_may_not_be_nested_too_deeply() -> None:
+    deep = msgspec.Raw(b"[" * 900 + b"]" * 900)
+    function = {"name": "add", "willContinue": True, "args": {"a": deep}}
+    with pytest.raises(ProtocolError, match="nested too deeply"):
+        decode(chunk({"functionCall": function}), STOP)
 
 
 def test_one_call_in_fragments_follows_another() -> None:
@@ -644,3 +686,23 @@ def test_an_array_of_something_else_is_refused(between: bytes) -> None:
     whole = heard(body)
     assert type(whole[1]) is ProtocolError
     assert heard(*[body[at : at + 1] for at in range(len(body))])[0] == whole[0]
+
+
+def test_a_seal_goes_home_where_nobody_named_a_model() -> None:
+    signed = text("Four", thoughtSignature="s1")
+    turn = decode(chunk(signed), STOP, model="")
+    request = Request(messages=(ChatMessage.user("Hi"), turn), model="")
+    found = gemini.encode_request(request)
+    assert found.json["contents"][1]["parts"] == [signed]
+    assert found.losses == ()
+
+
+def test_half_a_character_of_another_candidate_is_replaced() -> None:
+    other = {"index": 1, "content": {"parts": [{"text": "<"}]}}
+    both = chunk(text("a"), finish="STOP")
+    both["candidates"].insert(0, other)
+    decoder = gemini.StreamDecoder()
+    events = list(decoder.feed(sse(both).replace(b"<", rb"\ud83d")))
+    assert message_of([*events, *decoder.close()]).text == "a"
+    [kept] = decoder.envelope["other_candidates"]
+    assert kept["content"]["parts"] == [{"text": "\N{REPLACEMENT CHARACTER}"}]

@@ -298,6 +298,27 @@ def test_a_call_that_cannot_be_run_is_sent_with_its_raw_text() -> None:
     assert codes(found) == [LossCode.TOOL_NAME, LossCode.INVALID_CALL]
 
 
+def test_ids_that_are_made_up_are_none_of_those_in_the_request() -> None:
+    taken = call("add", id="gemini_call_1")
+    answers = [
+        {"functionResponse": {"id": "gemini_call_1", "name": "add", "response": {"output": "A"}}},
+        {"functionResponse": {"name": "sub", "response": {"output": "B"}}},
+        {"functionResponse": {"name": "gone", "response": {"output": "C"}}},
+    ]
+    later = call("add", id="gemini_call_4")
+    recorded = body_of(
+        user({"text": "Hi"}), model(call("sub"), taken), user(*answers), model(later)
+    )
+    text = msgspec.json.encode(recorded).replace(b"gemini_call_4", rb"gemini\u005fcall_4")
+    request = gemini.decode_request(text)
+    ids = [made.id for message in request.messages for made in message.tool_calls]
+    assert ids == ["gemini_call_2", "gemini_call_1", "gemini_call_4"]
+    results = [m.tool_call_id for m in request.messages if isinstance(m, ToolResult)]
+    assert results == ["gemini_call_1", "gemini_call_2", "gemini_call_3"]
+    assert gemini.decode_request(text) == request
+    assert gemini.encode_request(request).json == recorded
+
+
 def test_text_that_says_nothing_is_left_out() -> None:
     assert parts_of(Text(""), Text("Hi")) == [{"text": "Hi"}]
 

@@ -271,6 +271,14 @@ def test_a_call_that_cannot_be_run_is_sent_so_that_the_server_can_read_it() -> N
     assert codes(found) == [LossCode.INVALID_CALL]
 
 
+def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
+    bad = InvalidToolCall(id="a", name="", arguments="{}", reason="no such name")
+    found = encoded(AssistantMessage(content=(bad,)))
+    [sent] = found.json["messages"][0]["tool_calls"]
+    assert sent["function"]["name"] == "invalid_tool_call"
+    assert LossCode.TOOL_NAME in codes(found)
+
+
 def test_what_was_not_resolved_is_sent_by_name_and_reported() -> None:
     found = encoded(ChatMessage.user((FileReference(path="a.py"),)))
     assert found.json["messages"][0]["content"] == "@a.py"
@@ -486,3 +494,32 @@ def test_another_provider_sees_the_ids_that_were_made_up() -> None:
 def test_what_is_no_request_is_refused_with_its_place(data: str) -> None:
     with pytest.raises(InvalidRequest):
         ollama_chat.decode_request(data)
+
+
+def test_ids_that_are_made_up_are_none_of_those_in_the_request() -> None:
+    calls = [
+        {"function": {"name": "f", "arguments": {}}},
+        {"id": "unnamed_1", "function": {"name": "g", "arguments": {}}},
+    ]
+    recorded = {
+        "messages": [
+            {"role": "assistant", "content": "", "tool_calls": calls},
+            {"role": "tool", "content": "G", "tool_call_id": "unnamed_1"},
+            {"role": "tool", "content": "F", "tool_name": "f"},
+            {"role": "tool", "content": "H", "tool_name": "h"},
+        ]
+    }
+    request = ollama_chat.decode_request(msgspec.json.encode(recorded))
+    assert [made.id for made in request.messages[0].tool_calls] == ["unnamed_2", "unnamed_1"]
+    results = [m.tool_call_id for m in request.messages if isinstance(m, ToolResult)]
+    assert results == ["unnamed_1", "unnamed_2", "unnamed_3"]
+    assert ollama_chat.encode_request(request).json == recorded
+
+
+@pytest.mark.parametrize("name", ["", "a b"])
+def test_a_call_is_recorded_under_any_name(name: str) -> None:
+    calls = [{"id": "a", "function": {"name": name, "arguments": {}}}]
+    recorded = {"messages": [{"role": "assistant", "content": "", "tool_calls": calls}]}
+    found = ollama_chat.encode_request(ollama_chat.decode_request(msgspec.json.encode(recorded)))
+    assert found.json == recorded
+    assert found.losses == ()

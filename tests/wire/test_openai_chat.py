@@ -174,6 +174,57 @@ def test_a_function_call_of_empty_strings_is_none() -> None:
     assert message.tool_calls == ()
 
 
+def test_a_seal_finds_the_thinking_and_not_a_call_of_the_same_number() -> None:
+    details = [{"type": "reasoning.text", "text": "Hm", "signature": "c2ln"}]
+    message = decode(
+        chunk(reasoning="Hm", reasoning_details=details),
+        chunk(tool_calls=[call(0, "a", name="read", arguments="{}")]),
+        chunk(tool_calls=[call(1, "b", name="read", arguments="{}")]),
+        STOP,
+    )
+    assert [block.seal is not None for block in message.content] == [True, False, False]
+
+
+def test_members_of_a_call_that_we_have_no_name_for_go_with_it() -> None:
+    google = {"google": {"thought_signature": "s"}}
+    message = decode(
+        chunk(tool_calls=[call(0, "a", name="read", arguments="{}") | {"extra_content": google}]),
+        chunk(
+            tool_calls=[
+                {"index": 1, "id": "b", "type": "custom", "custom": {"name": "sql", "input": "sel"}}
+            ]
+        ),
+        chunk(tool_calls=[{"index": 1, "custom": {"input": "ect 1"}}]),
+        STOP,
+    )
+    first, second = message.tool_calls
+    assert first.extras == {"openai_chat": {"extra_content": google}}
+    assert (second.name, second.arguments) == ("sql", "select 1")
+    assert second.extras == {"openai_chat": {"type": "custom"}}
+
+
+def test_what_comes_in_parts_beside_the_words_is_joined() -> None:
+    decoder = openai_chat.StreamDecoder()
+    chunks = [chunk(content=word, annotations=[word]) for word in "ab"]
+    for number, found in enumerate(chunks):
+        found["choices"][0]["logprobs"] = {"content": [number]}
+    list(decoder.feed(sse(*chunks, STOP, done=True)))
+    assert decoder.envelope["annotations"] == ["a", "b"]
+    assert decoder.envelope["logprobs"] == {"content": [0, 1]}
+
+
+def test_thinking_that_is_counted_apart_is_part_of_the_output() -> None:
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "total_tokens": 115,
+        "completion_tokens_details": {"reasoning_tokens": 100},
+    }
+    assert decode(chunk(content="Hi"), STOP, {"choices": [], "usage": usage}).usage == Usage(
+        input_tokens=10, output_tokens=105, thinking_tokens=100
+    )
+
+
 # -- the end -------------------------------------------------------------------------------------
 
 

@@ -239,6 +239,34 @@ def test_neighbours_are_merged_for_servers_that_want_them_in_turn() -> None:
     assert codes(found) == [LossCode.ORDER, LossCode.SYSTEM]
 
 
+def test_neighbours_that_would_lose_something_are_not_merged() -> None:
+    recorded = {
+        "messages": [
+            {"role": "user", "content": "One", "name": "ann"},
+            {"role": "user", "content": "Two", "name": "bob"},
+            {"role": "assistant", "content": "Three", "tool_calls": None, "reasoning": "a"},
+            {"role": "assistant", "content": "Four", "tool_calls": None, "reasoning": "b"},
+        ]
+    }
+    request = openai_chat.decode_request(msgspec.json.encode(recorded))
+    body = openai_chat.encode_request(request, dialect=DIALECTS["vllm"]).json
+    assert [message["content"] for message in body["messages"]] == ["One", "Two", "Three\n\nFour"]
+    assert body["messages"][2]["reasoning"] == "a\n\nb"
+
+
+def test_a_seal_on_a_call_is_reported_where_it_gets_lost() -> None:
+    seal = Seal(data="s", provider="google", api="gemini", model="m-1")
+    call = ToolCall(id="a", name="read", seal=seal)
+    assert codes(encoded(ChatMessage.assistant(None, [call]))) == [LossCode.SEAL]
+
+
+def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
+    bad = InvalidToolCall(id="a", name="", arguments="", reason="no name")
+    found = encoded(AssistantMessage(content=(bad,)))
+    assert found.json["messages"][0]["tool_calls"][0]["function"]["name"] == "invalid_tool_call"
+    assert codes(found) == [LossCode.TOOL_NAME]
+
+
 # -- once and for all ----------------------------------------------------------------------------
 
 
@@ -302,6 +330,30 @@ RECORDED: dict[str, dict[str, Any]] = {
             },
             {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "x"}]},
         ]
+    },
+    "odd calls": {
+        "model": "",
+        "messages": [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "a", "function": {"name": "f", "arguments": "{}", "extra": 1}},
+                    {"id": "b", "type": "function", "function": {"name": "", "arguments": ""}},
+                    {
+                        "id": "c",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": {"a": 1}},
+                        "extra_content": {"google": {"thought_signature": "s"}},
+                    },
+                    {"id": "d", "type": "custom", "custom": {"name": "my-code", "input": "{}"}},
+                    {"id": "e", "type": "custom", "custom": {"name": "code", "input": ""}},
+                ],
+            },
+            {"role": "tool", "tool_call_id": "a", "content": None},
+            {"role": "tool", "tool_call_id": "b", "content": []},
+            {"role": "tool", "tool_call_id": "c"},
+        ],
     },
     "images": {
         "messages": [

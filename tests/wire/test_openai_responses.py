@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from steno import (
+    ChatMessage,
     InvalidToolCall,
     Opaque,
     ProtocolError,
     ProviderError,
+    Request,
     Seal,
     StopReason,
     Text,
@@ -188,6 +190,12 @@ def test_half_a_character_waits_for_its_other_half() -> None:
     body = sse(created(), say("<"), say(">"), end())
     body = body.replace(b"<", rb"\ud83d").replace(b">", rb"\ude00")
     assert message_of(events_of(openai_responses, body)).text == "\N{GRINNING FACE}"
+
+
+def test_half_a_character_beside_a_number_that_python_cannot_read_is_replaced() -> None:
+    body = sse(created(), say("a<"), end())
+    body = body.replace(b'a<"', rb'a\ud83d","zz":' + b"1" * 5000)
+    assert message_of(events_of(openai_responses, body)).text == "a\N{REPLACEMENT CHARACTER}"
 
 
 # -- ids and indexes -----------------------------------------------------------------------------
@@ -605,3 +613,12 @@ def test_a_lone_half_of_a_character_is_replaced() -> None:
     body = b'{"status":"completed","output":[{"type":"message","role":"assistant","content":"<"}]}'
     found = openai_responses.decode_response(body.replace(b"<", rb"a\ud83d"))
     assert found.text == "a\ufffd"
+
+
+def test_a_seal_goes_home_where_nobody_named_a_model() -> None:
+    item = reasoning("Hm", encrypted_content="s1")
+    turn = decode(created(), done(item), done(call("{}"), 1), end(), model="")
+    request = Request(messages=(ChatMessage.user("Hi"), turn), model="")
+    found = openai_responses.encode_request(request)
+    assert found.json["input"][1] == item
+    assert found.losses == ()

@@ -262,6 +262,15 @@ def test_a_call_that_cannot_be_run_is_sent_as_it_was() -> None:
     assert (sent["call_id"], sent["arguments"]) == ("a", '{"p":')
 
 
+@pytest.mark.parametrize("name", ["", "a b"])
+def test_a_call_without_a_name_that_may_be_sent_gets_one(name: str) -> None:
+    bad = InvalidToolCall(id="a", name=name, arguments="{}", reason="no such name")
+    found = encoded(AssistantMessage(content=(bad,)))
+    [sent] = found.json["input"]
+    assert sent["name"] == "invalid_tool_call"
+    assert LossCode.TOOL_NAME in codes(found)
+
+
 def test_that_a_call_failed_is_reported_as_lost() -> None:
     found = encoded(
         ToolResult.error("a", "no such file"),
@@ -528,3 +537,36 @@ def test_a_string_becomes_a_list_when_the_conversation_goes_on() -> None:
 def test_what_is_no_request_is_refused(data: bytes | str) -> None:
     with pytest.raises(InvalidRequest):
         openai_responses.decode_request(data)
+
+
+@pytest.mark.parametrize("member", [{}, {"name": ""}, {"name": "a b"}, {"name": "fs.read"}])
+def test_a_call_is_recorded_under_any_name(member: dict[str, str]) -> None:
+    item = {"type": "function_call", "call_id": "a", "arguments": "{}"} | member
+    recorded = {"model": "m-1", "input": [item]}
+    found = openai_responses.encode_request(
+        openai_responses.decode_request(msgspec.json.encode(recorded))
+    )
+    assert found.json == recorded
+    assert found.losses == ()
+
+
+def test_a_tool_and_its_calls_come_back_under_one_name() -> None:
+    tool = {"type": "function", "name": "fs.read", "description": "Read.", "strict": False}
+    recorded = {
+        "model": "m-1",
+        "input": [{"type": "function_call", "call_id": "a", "name": "fs.read", "arguments": "{}"}],
+        "tools": [tool | {"parameters": {"type": "object", "properties": {}}}],
+        "tool_choice": {"type": "function", "name": "fs.read"},
+    }
+    request = openai_responses.decode_request(msgspec.json.encode(recorded))
+    assert request.tools[0].name == request.tool_choice
+    found = openai_responses.encode_request(request)
+    assert found.json == recorded
+    assert found.losses == ()
+
+
+def test_a_call_of_an_answer_without_a_name_is_not_sent_without_one() -> None:
+    nameless = {name: value for name, value in CALL.items() if name != "name"}
+    found = encoded(answer(nameless))
+    assert found.json["input"] == [nameless | {"name": "invalid_tool_call"}]
+    assert codes(found) == [LossCode.TOOL_NAME]

@@ -79,8 +79,12 @@ def test_the_space_behind_the_colon_may_be_missing() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b'event: error\ndata: {"code":500}\n\n', b'error: {"code":500}\n\n'],
-    ids=["named", "a field of its own"],
+    [
+        b'event: error\ndata: {"code":500}\n\n',
+        b'event:error\ndata:{"code":500}\n\n',
+        b'error: {"code":500}\n\n',
+    ],
+    ids=["named", "without blanks", "a field of its own"],
 )
 def test_an_error_is_known_by_its_name(body: bytes) -> None:
     [payload] = payloads(body)

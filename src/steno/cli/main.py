@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from steno import StenoError, __version__
 from steno.cli import wires
 
-DONE, FAILED, MISUSED, LOSSY = range(4)
+FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,11 +10,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from steno import Assembler, Event, StenoError
+from steno import Assembler, Event, InvalidValue, StenoError, StopReason
 from steno.codec import encode_message
 from steno.wire import WIRES, Loss, Wire, load_wire, translate
 
 _LOSSY = 3
+_STREAMS = (b"data:", b"event:", b":", b"id:")
+"""How server-sent events begin, and JSON does not."""
 
 
 class Commands(Protocol):
@@ -80,6 +82,8 @@ def _read(name: str) -> bytes:
 def _decode(options: argparse.Namespace) -> int:
     wire, data = load_wire(options.wire), _read(options.file)
     if not (options.stream or options.events):
+        if data.lstrip().startswith(_STREAMS):
+            raise InvalidValue("input: it looks like a stream; add --stream")
         _print(encode_message(wire.decode_response(data)))
         return 0
     assembler = Assembler()
@@ -92,7 +96,8 @@ def _decode(options: argparse.Namespace) -> int:
     except StenoError as exc:
         fault = exc  # what was said before it is worth printing
     if not options.events:
-        _print(encode_message(assembler.message()))
+        reason = None if fault is None else StopReason.ERROR
+        _print(encode_message(assembler.message(reason)))
     if fault is not None:
         raise fault
     return 0

@@ -83,9 +83,12 @@ def load_wire(name: str) -> Wire:
     return cast("Wire", import_module(f"steno.wire.{name}"))
 
 
-def translate(data: bytes | str, *, source: Wire, target: Wire) -> Encoded:
+def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> Encoded:
     """Say a request of one protocol in another; what the target has no words for is reported.
 
-    Raises InvalidRequest if `data` is not a request of the source.
+    A wire is a module or its name. Raises InvalidRequest if `data` is not a request of the source.
     """
-    return target.encode_request(source.decode_request(data))
+    speaker, listener = (
+        load_wire(wire) if isinstance(wire, str) else wire for wire in (source, target)
+    )
+    return listener.encode_request(speaker.decode_request(data))

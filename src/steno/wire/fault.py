@@ -60,6 +60,7 @@ class _Said(NamedTuple):
     type: str | None = None
     code: str | None = None
     request_id: str | None = None
+    delay_s: float | None = None
 
 
 def decode_error(
@@ -79,7 +80,7 @@ def decode_error(
         request_id=said.request_id
         or _first(named, "request-id", "x-request-id", "x-goog-request-id"),
         retryable=retryable,
-        retry_after_s=_retry_after(named),
+        retry_after_s=_retry_after(named) if said.delay_s is None else said.delay_s,
     )
 
 
@@ -135,6 +136,7 @@ def _read(body: bytes | str) -> _Said:
         type=_text(fields.get("type") or fields.get("status")),
         code=_text(fields.get("code")),
         request_id=request_id,
+        delay_s=_delay(fields.get("details")),
     )
 
 
@@ -159,17 +161,32 @@ def _first(headers: Mapping[str, str], *names: str) -> str | None:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how long to wait: milliseconds, seconds, or a date."""
+    """Read how long to wait: milliseconds, seconds, or a date on the server's own clock."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None or value is None:
+        return seconds
     try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        if "retry-after" not in headers:
-            return None
-        value = headers["retry-after"].strip()
-        if value.replace(".", "", 1).isdigit():
-            return float(value)
-        # A wait until a date is counted on the server's own clock.
         moment, now = (parsedate_to_datetime(text) for text in (value, headers["date"]))
         return max(0.0, (moment - now).total_seconds())
     except (KeyError, ValueError, TypeError):
         return None
+
+
+def _number(text: str | None) -> float | None:
+    if text is None or not text.strip().replace(".", "", 1).isdecimal():
+        return None
+    return float(text)
+
+
+def _delay(details: object) -> float | None:
+    """Find the delay that Google asks for among the details of its errors: "34s"."""
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict):
+            delay = detail.get("retryDelay")
+            if isinstance(delay, str):
+                return _number(delay.removesuffix("s"))
+    return None

@@ -25,9 +25,11 @@ class LineSplitter(Pieces):
             return []
         if self._held:
             data = self._join(data)
-        elif line_end == len(data) - 1:  # just one line: many servers send so
+        elif line_end == len(data) - 1 < self._max_bytes:  # just one line: many servers send so
             return [] if data.isspace() else [data]
         lines = data.split(b"\n")
+        if len(data) > self._max_bytes:
+            self._check_lines(lines)
         rest = lines.pop()
         if rest:
             self._hold(rest)

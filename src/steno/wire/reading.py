@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar, final
 
@@ -20,6 +21,7 @@ from steno.wire.writing import FORM, MESSAGE
 
 T = TypeVar("T")
 
+_ASCII_ESCAPE: Final = re.compile(r"\\u00([0-7][0-9A-Fa-f])")
 _decode_members: Final = msgspec.json.Decoder(Rest).decode
 _decode_elements: Final = msgspec.json.Decoder(list[Raw]).decode
 
@@ -30,6 +32,9 @@ class Members:
 
     def __init__(self, data: bytes | str | Raw, place: str) -> None:
         """Read an object. Raises InvalidRequest, with the place, if it is none."""
+        if not isinstance(data, (str, bytes, Raw)):
+            kind = type(data).__name__
+            raise InvalidRequest(f"{place}: takes JSON as text or bytes, not {kind}; dump it first")
         try:
             self.raw = data if isinstance(data, str) else text_of(data)
             self._left = _decode_members(data)
@@ -81,6 +86,35 @@ class Members:
         if self._form:
             left[FORM] = self._form
         return {wire: left} if left else None
+
+
+@final
+class NewIds:
+    """Makes ids for calls without one: the same for the same request, and none that is in it."""
+
+    def __init__(self, request: bytes | str, stem: str) -> None:
+        """Take the text of the request, and what the ids begin with."""
+        self._request = request
+        self._stem = stem
+        self._count = 0
+        self._taken: frozenset[str] | None = None
+
+    def make(self) -> str:
+        """Return one more id."""
+        if self._taken is None:
+            self._taken = self._find_taken()
+        while True:
+            self._count += 1
+            id = f"{self._stem}{self._count}"
+            if id not in self._taken:
+                return id
+
+    def _find_taken(self) -> frozenset[str]:
+        """Find all strings that could be ids of ours, wherever they stand."""
+        data = self._request
+        text = data if isinstance(data, str) else data.decode(errors="replace")
+        text = _ASCII_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
+        return frozenset(re.findall(rf'"({re.escape(self._stem)}\d+)"', text))
 
 
 def elements(data: Raw | bytes | str, place: str) -> list[Raw]:

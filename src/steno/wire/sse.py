@@ -109,7 +109,7 @@ class EventSplitter(Pieces):
             value = value.removeprefix(b" ")
             if field == b"data" or (field == b"error" and value[:1] == b"{"):
                 payloads.append(value)
-            is_error = is_error or field == b"error" or line == b"event: error"
+            is_error = is_error or field == b"error" or (field == b"event" and value == b"error")
         if len(payloads) > 1 and not _is_json(payloads[0]):
             payloads = [b"\n".join(payloads)]  # one payload; else events without empty lines
         return [ErrorPayload(text) if is_error else text for text in payloads if text]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from steno.assemble import Assembler
-from steno.errors import CutShort, ProtocolError, StenoError
+from steno.errors import CutShort, InvalidValue, ProtocolError, StenoError
 from steno.event import Event
 from steno.message import AssistantMessage
 
@@ -48,6 +48,8 @@ class StreamDecoder(ABC):
         """Take more bytes; return the events in them."""
         if self._is_over:
             raise ProtocolError("stream: fed after its end")
+        if type(data) is not bytes:
+            data = _as_bytes(data)
         events: list[Event] = []
         try:
             for payload in self._splitter.feed(data):
@@ -89,6 +91,12 @@ class StreamDecoder(ABC):
         self, events: list[Event]
     ) -> None:
         """Add what was held back and is worth keeping, now that a fault ends it all."""
+
+
+def _as_bytes(data: object) -> bytes:
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    raise InvalidValue(f"stream: takes bytes as they arrive, not {type(data).__name__}")
 
 
 def _then_raise(events: list[Event], exc: StenoError) -> Iterator[Event]:

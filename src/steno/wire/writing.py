@@ -40,6 +40,10 @@ EVENT: Final = "event:"
 """What the kind of an Opaque block begins with that is an event of a stream and is never sent."""
 FORM: Final = "$form"
 """The member of our extras that tells how something was written, where there are two ways."""
+_NAMELESS: Final = "invalid_tool_call"
+"""What a call goes by that nobody can run, if its own name may not be sent."""
+
+_MOST_NAMES: Final = 8
 
 dump: Final = msgspec.json.Encoder().encode
 
@@ -81,18 +85,21 @@ def extras_of(value: Sendable, wire: str, losses: Losses, *, at: str = "") -> di
     if value.extras is None:
         return {}
     for name, members in value.extras.items():
-        if name != wire and not _is_only_form(members):
-            losses.note(LossCode.EXTRAS, f"left out what only {name} has a name for", at=at)
+        if name != wire and isinstance(members, JsonObject):
+            _note_lost(name, members, losses, at)
     mine = value.extras.get(wire)
     return dict(expose(mine)) if isinstance(mine, JsonObject) else {}
 
 
-def _is_only_form(members: object) -> bool:
-    """Tell whether nothing is lost without these extras but a way of writing."""
-    if not isinstance(members, JsonObject) or set(members) != {FORM}:
-        return False
-    form = members[FORM]
-    return not isinstance(form, JsonObject) or "tools" not in form  # Gemini's, with its own tools
+def _note_lost(wire: str, members: JsonObject, losses: Losses, at: str) -> None:
+    """Note the members that another wire alone has a name for; how it writes is no loss."""
+    form = members.get(FORM)
+    names = [name for name in members if name not in (FORM, "tools")]
+    if names:
+        listed = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+        losses.note(LossCode.EXTRAS, f"left out what only {wire} has a name for: {listed}", at=at)
+    if "tools" in members or (isinstance(form, JsonObject) and "tools" in form):
+        losses.note(LossCode.TOOL, f"left out tools that only {wire} knows", at=f"{at}.tools")
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -162,6 +169,11 @@ class Encoder(ABC):
         self._messages: tuple[Message, ...] = ()
         self._writer: MessageWriter | None = None
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What is written already: a request that begins with it costs only what is new."""
+        return () if self._writer is None else self._messages
+
     def encode(self, request: Request, *, stream: bool | None = None) -> Encoded:
         """Return the body to send and what got lost; `stream` asks for an answer in pieces."""
         writer = self._continue(request)
@@ -211,6 +223,16 @@ def wire_name(
         return value.original_name
     losses.note(LossCode.TOOL_NAME, f"sent under the name {value.name}", at=at)
     return value.name
+
+
+def call_name(call: AnyToolCall, legal: re.Pattern[str], losses: Losses, *, at: str = "") -> str:
+    """Return the name that the target sees in a call, whether or not the model gave it one."""
+    if isinstance(call, ToolCall):
+        return wire_name(call, legal, losses, at=at)
+    if legal.fullmatch(call.name):
+        return call.name
+    losses.note(LossCode.TOOL_NAME, f"sent under the name {_NAMELESS}", at=at)
+    return _NAMELESS
 
 
 def wire_id(id: str, legal: re.Pattern[str], losses: Losses, *, length: int = 24) -> str:

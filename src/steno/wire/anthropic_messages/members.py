@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, TypeVar
 
 from steno.errors import ProtocolError
-from steno.json_object import check_depth, replace_lone_escapes
+from steno.json_object import check_depth
 from steno.wire.anthropic_messages.shapes import NAME
 from steno.wire.open import NOT_AS_EXPECTED, Rest, explain, parsed, read_as
 
@@ -34,17 +33,3 @@ def values(members: Rest) -> dict[str, Any]:
     except NOT_AS_EXPECTED as exc:
         raise ProtocolError(f"{NAME}: {explain(exc)}") from None
     return found
-
-
-def halves(payload: bytes, name: str) -> str | None:
-    """Return text of a delta with half a character in it: servers that count in UTF-16 cut there.
-
-    The other half comes with the next delta, and whoever puts them together joins them.
-    """
-    if not replace_lone_escapes(payload)[1]:
-        return None
-    try:
-        found: Any = json.loads(payload)["delta"].get(name)
-    except RecursionError:  # something else in it is nested too deeply for this reader
-        return None
-    return found if isinstance(found, str) else None

@@ -41,18 +41,15 @@ from steno.wire.writing import (
     FORM,
     Losses,
     Target,
+    call_name,
     extras_of,
     is_sendable,
     raw_arguments,
     reference_text,
     wire_id,
-    wire_name,
 )
 
 Part = dict[str, Any] | msgspec.Raw
-
-_NAMELESS: Final = "invalid_tool_call"
-"""The name of a call whose own name nobody would take."""
 _WANTED: Final = "the target takes JPEG, PNG, GIF and WebP"
 
 
@@ -160,12 +157,7 @@ class PartWriter:
     def _name(self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str) -> str:
         if "name" in form:
             return str(form["name"])
-        if isinstance(call, ToolCall):
-            return wire_name(call, LEGAL_NAME, self._losses, at=at)
-        if LEGAL_NAME.fullmatch(call.name):
-            return call.name
-        self._losses.note(LossCode.TOOL_NAME, f"sent under the name {_NAMELESS}", at=at)
-        return _NAMELESS
+        return call_name(call, LEGAL_NAME, self._losses, at=at)
 
     def _image(self, block: Image, at: str) -> list[Part]:
         extras = extras_of(block, NAME, self._losses, at=at)

@@ -28,7 +28,7 @@ from steno.event import (
     ToolCallEnd,
 )
 from steno.wire.anthropic_messages.kept import KeptBlock
-from steno.wire.anthropic_messages.members import halves, has, take, values
+from steno.wire.anthropic_messages.members import has, take, values
 from steno.wire.anthropic_messages.shapes import (
     NAME,
     UNSIGNED,
@@ -43,7 +43,15 @@ from steno.wire.anthropic_messages.shapes import (
     usage_of,
 )
 from steno.wire.fault import decode_error
-from steno.wire.open import NOT_AS_EXPECTED, Rest, mend, read_as, read_members, text_of
+from steno.wire.open import (
+    NOT_AS_EXPECTED,
+    Rest,
+    mend,
+    read_as,
+    read_members,
+    text_of,
+    text_with_halves,
+)
 from steno.wire.sse import ErrorPayload
 from steno.wire.writing import EVENT, FORM
 
@@ -155,7 +163,7 @@ class Turn:
             case "content_block_start":
                 self._begin(self._latest, members.pop("content_block", Raw(b"{}")), events)
             case "content_block_delta":
-                self._read_delta(members.pop("delta", Raw(b"{}")), payload, events)
+                self._read_delta(members.pop("delta", Raw(b"{}")), payload, mended, events)
             case "content_block_stop":
                 self._end(self._latest, events)
             case "message_delta":
@@ -189,7 +197,7 @@ class Turn:
         self._about |= values(members)
         self.stop_reason = read_as(members.get("stop_reason"), str) or self.stop_reason
 
-    def _read_delta(self, raw: Raw, payload: bytes, events: list[Event]) -> None:
+    def _read_delta(self, raw: Raw, payload: bytes, mended: bytes, events: list[Event]) -> None:
         """Read a delta that has more to it than ours, or less."""
         if self._latest in self._kept:
             self._kept[self._latest].add(raw)
@@ -198,7 +206,7 @@ class Turn:
         kind = take(members, "type", str) or ""
         if kind not in _PARTS:
             event = f"{EVENT}content_block_delta"
-            block = Opaque(kind=event, raw=mend(payload, NAME).decode(), origin=NAME)
+            block = Opaque(kind=event, raw=mended.decode(), origin=NAME)
             events.append(BlockAdded(self._latest, block))
             return
         name, make = _PARTS[kind]
@@ -206,8 +214,10 @@ class Turn:
             self._grow(self._latest, CitationPart(members.pop(name, Raw(b"null"))), events)
         else:
             whole = take(members, name, str) or ""
-            cut = None if kind == "signature_delta" else halves(payload, name)
-            self._grow(self._latest, make(whole if cut is None else cut), events)
+            if mended not in payload and kind != "signature_delta":
+                # Servers that count in UTF-16 cut there; the other half comes with the next.
+                whole = text_with_halves(payload, "delta", name) or whole
+            self._grow(self._latest, make(whole), events)
         self._about |= values(members)
 
     # -- blocks ------------------------------------------------------------------------------
@@ -288,7 +298,7 @@ class Turn:
 
     @property
     def _asked_model(self) -> str:
-        model = self._model or self._about.get("model")
+        model = self._about.get("model") if self._model is None else self._model
         return model if isinstance(model, str) else ""
 
     def _seal(self, data: str) -> Seal:

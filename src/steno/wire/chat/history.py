@@ -24,6 +24,7 @@ from steno.wire.chat.shapes import NAME, PROVIDER
 from steno.wire.open import text_of
 from steno.wire.reading import (
     Members,
+    NewIds,
     elements,
     take_arguments,
     take_tools,
@@ -47,7 +48,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
         messages = body.take_list("messages")
     if messages is None:
         raise InvalidRequest("request: messages must be a list")
-    history = _History()
+    history = _History(NewIds(data, "unnamed_"))
     return Request(
         messages=tuple([history.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
         tools=take_tools(body, _tool),
@@ -106,8 +107,8 @@ def _tool(raw: Raw) -> ToolDefinition | None:
 class _History:
     """Reads messages one after the other."""
 
-    def __init__(self) -> None:
-        self._made = 0
+    def __init__(self, new_ids: NewIds) -> None:
+        self._new_ids = new_ids
 
     def read(self, raw: Raw, place: str) -> Message:
         """Read a message; one that our vocabulary cannot say is kept whole."""
@@ -156,11 +157,12 @@ class _History:
         name = inner.take("name", str)
         if name is None:
             raise InvalidRequest("call: has no name")
+        if not name:
+            members.note("name", name)
         id = members.take("id", str) if members.look("id", str) else None
         if id is None:
             members.note("id", "absent")  # or null, or empty, which stays among the members
-            self._made += 1
-            id = f"unnamed_{self._made}"
+            id = self._new_ids.make()
         arguments, form = take_arguments(inner)
         call = build_call(id, name, arguments)
         if isinstance(call, InvalidToolCall):

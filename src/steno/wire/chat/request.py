@@ -29,6 +29,7 @@ from steno.wire.writing import (
     MessageWriter,
     Target,
     add_others,
+    call_name,
     dump,
     extras_of,
     is_sendable,
@@ -135,9 +136,9 @@ class _Writer(ListWriter):
         extras = extras_of(call, NAME, self.losses, at=at)
         form: dict[str, Any] = extras.pop(FORM, {})
         self._drop_seal(call, at)
-        name = call.name
-        if isinstance(call, ToolCall):
-            name = wire_name(call, ANY_NAME, self.losses, at=at)
+        name: str = (
+            form["name"] if "name" in form else call_name(call, ANY_NAME, self.losses, at=at)
+        )
         members = {} if form.get("id") == "absent" else {"id": call.id}
         inner = {"name": name} | write_arguments(call, form.get("arguments"), self.losses, at=at)
         if form.get("function") == "inside":

@@ -159,7 +159,7 @@ class _Turn:
         except NOT_AS_EXPECTED:
             if payload.startswith(b"[DONE]"):
                 return  # some proxies end every stream like OpenAI's
-            answer = self._read_unusual(payload)
+            answer, payload = self._read_unusual(payload)
         if self._first is None:
             self._first = answer
         if answer.usage_metadata:
@@ -207,7 +207,8 @@ class _Turn:
 
     # -- beside what is said -----------------------------------------------------------------
 
-    def _read_unusual(self, payload: bytes) -> Answer:
+    def _read_unusual(self, payload: bytes) -> tuple[Answer, bytes]:
+        """Read a chunk with more to it than ours; return it mended, too."""
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload)
         mended, _ = replace_lone_escapes(payload)
@@ -222,7 +223,7 @@ class _Turn:
         for candidate in answer.candidates:
             if candidate.content is not None and candidate.content.rest is not None:
                 self._about |= candidate.content.rest
-        return answer
+        return answer, mended
 
     def _read_feedback(self, feedback: Raw) -> None:
         self._about["promptFeedback"] = feedback
@@ -254,8 +255,10 @@ class _Turn:
 
     def _target(self) -> Target:
         """Return whom seals are for: the model as it was asked for, else as it calls itself."""
-        found = self._first.model_version if self._first is not None else None
-        return Target(self._provider, NAME, self._model or found or "")
+        model = self._model
+        if model is None and self._first is not None:
+            model = self._first.model_version
+        return Target(self._provider, NAME, model or "")
 
     def _read_part(self, part: Part, events: list[Event]) -> None:
         """Read a part that is more than plain text."""

@@ -8,11 +8,11 @@ call that this very model made without one is sent as it was, and so is what was
 from __future__ import annotations
 
 import base64
-from typing import Any, Final, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from msgspec import Raw
 
-from steno.call import AnyToolCall, Seal, ToolCall
+from steno.call import AnyToolCall, Seal
 from steno.content import (
     FileReference,
     Image,
@@ -33,17 +33,15 @@ from steno.wire.writing import (
     FORM,
     Losses,
     Target,
+    call_name,
     extras_of,
     is_sendable,
     raw_arguments,
     reference_text,
-    wire_name,
 )
 
 Part: TypeAlias = dict[str, Any] | Raw
 Form: TypeAlias = dict[str, Any]
-
-_NO_NAME: Final = "invalid_tool_call"
 
 
 @final
@@ -87,7 +85,9 @@ class BlockWriter:
         if is_first and not is_signed and form.get("unsigned") != self._target.model:
             signature = {SIGNATURE: SENTINEL}
         id: str | None = form.get("id", call.id)
-        name: str | None = form["name"] if "name" in form else self._name(call, at)
+        name: str | None = (
+            form["name"] if "name" in form else call_name(call, LEGAL_NAME, self._losses, at=at)
+        )
         self.asked[call.id] = id, name or ""
         inner = {key: value for key, value in (("id", id), ("name", name)) if value is not None}
         inner |= self._arguments(call, form, at)
@@ -162,11 +162,3 @@ class BlockWriter:
                 return {"args": Raw(call.arguments.encode())}
             case _:
                 return {"args": raw_arguments(call, self._losses, at=at)}
-
-    def _name(self, call: AnyToolCall, at: str) -> str:
-        if isinstance(call, ToolCall):
-            return wire_name(call, LEGAL_NAME, self._losses, at=at)
-        if LEGAL_NAME.fullmatch(call.name):
-            return call.name
-        self._losses.note(LossCode.TOOL_NAME, f"sent under the name {_NO_NAME}", at=at)
-        return _NO_NAME

@@ -12,6 +12,7 @@ from typing import Any, Final, final
 import msgspec
 
 from steno.event import Event, ToolCallDelta, ToolCallEnd
+from steno.json_object import MAX_DEPTH, check_depth
 from steno.wire.gemini.shapes import Function, PartialArgument
 from steno.wire.open import parsed, text_of
 from steno.wire.writing import FORM
@@ -100,13 +101,15 @@ class _Partial:
     def feed(self, function: Function) -> None:
         """Take the arguments of one more fragment."""
         if bytes(function.args)[:1] == b"{":
-            self._arguments |= msgspec.json.decode(function.args, type=dict[str, Any])
+            found = msgspec.json.decode(function.args, type=dict[str, Any])
+            check_depth(found)  # it is written again
+            self._arguments |= found
         for fragment in function.partial_args or ():
             self._put(fragment)
 
     def text(self) -> str:
         """Return the JSON of all arguments."""
-        return msgspec.json.encode(self._arguments).decode()
+        return msgspec.json.encode(self._arguments, enc_hook=str).decode()
 
     def _put(self, fragment: PartialArgument) -> None:
         steps = _steps(fragment.json_path)
@@ -114,10 +117,33 @@ class _Partial:
         for step, following in itertools.pairwise(steps):
             place = _enter(place, step, [] if isinstance(following, int) else {})
         value = _value_of(fragment)
-        if steps == self._open and isinstance(value, str):
-            value = _get(place, steps[-1]) + value
+        is_text = isinstance(value, str)
+        if is_text:
+            before = _get(place, steps[-1]) if steps == self._open else None
+            value = _grown(before, value, is_open=bool(fragment.will_continue))
         _set(place, steps[-1], value)
-        self._open = steps if fragment.will_continue and isinstance(value, str) else None
+        self._open = steps if fragment.will_continue and is_text else None
+
+
+@final
+class _Growing:
+    """A text that comes in pieces, put together once."""
+
+    def __init__(self, *pieces: str) -> None:
+        self.pieces = list(pieces)
+
+    def __str__(self) -> str:
+        return "".join(self.pieces)
+
+
+def _grown(before: Any, more: str, *, is_open: bool) -> str | _Growing:
+    """Return a text with what was there before it, if that was text as well."""
+    if isinstance(before, _Growing):
+        before.pieces.append(more)
+        return before
+    if isinstance(before, str):
+        return _Growing(before, more)
+    return _Growing(more) if is_open else more
 
 
 def _steps(path: str) -> tuple[str | int, ...]:
@@ -126,7 +152,7 @@ def _steps(path: str) -> tuple[str | int, ...]:
     at = 1
     while at < len(path):
         match = _STEP.match(path, at)
-        if match is None:
+        if match is None or len(found) == MAX_DEPTH:
             return (path,)
         name, position, quoted, double_quoted = match.groups()
         found.append(int(position) if position else name or quoted or double_quoted or "")

@@ -15,6 +15,7 @@ from steno.wire.gemini.shapes import NAME, PROVIDER
 from steno.wire.gemini.spelling import Fields
 from steno.wire.gemini.tools import read_tools
 from steno.wire.gemini.turns import ContentsReader
+from steno.wire.reading import NewIds
 from steno.wire.writing import Target
 
 _MODES: Final = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
@@ -39,7 +40,7 @@ def decode_request(
     tools = read_tools(body)
     settings = _config(body) | _tool_choice(body, tools)
     target = Target(provider, NAME, named or model or "")
-    reader = ContentsReader(target)
+    reader = ContentsReader(target, NewIds(body.raw, f"{NAME}_call_"))
     messages = _system(body)
     for position, raw in enumerate(contents):
         messages += reader.read(raw, f"contents[{position}]")

@@ -2,7 +2,7 @@
 
 Ids are optional here: results belong to calls by id, else by name and order within the turn
 before them. Ours always have one, so calls without get one that depends on nothing but their
-number; what really stood there is noted where it is something else.
+number and the ids beside them; what really stood there is noted where it is something else.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from steno.wire.gemini.parts import (
 from steno.wire.gemini.shapes import LEGAL_NAME, NAME
 from steno.wire.gemini.spelling import Fields
 from steno.wire.open import text_of
-from steno.wire.reading import whole_message
+from steno.wire.reading import NewIds, whole_message
 from steno.wire.writing import FORM, Target
 
 _USER_ROLES: Final = frozenset({None, "user", "function", "tool"})
@@ -64,13 +64,13 @@ class _Group(NamedTuple):
 class ContentsReader:
     """Reads contents one after the other."""
 
-    def __init__(self, target: Target) -> None:
-        """Take whom the seals are for."""
+    def __init__(self, target: Target, new_ids: NewIds) -> None:
+        """Take whom the seals are for, and who makes ids where there are none."""
         self._target = target
+        self._new_ids = new_ids
         self._asked: dict[str, _Asked] = {}
         self._open: list[_Asked] = []
         """The calls of the latest turn that have no result yet."""
-        self._count = 0
         self._ended_in_result = False
         self._is_unsigned = True
 
@@ -110,7 +110,7 @@ class ContentsReader:
     def _call(self, part: Fields, call: Fields) -> AnyToolCall:
         form = part.form
         wire_id, name = call.take("id", str), call.take("name", str)
-        id = wire_id if wire_id and wire_id not in self._asked else self._new_id()
+        id = wire_id if wire_id and wire_id not in self._asked else self._new_ids.make()
         if id != wire_id:
             form["id"] = wire_id
         if not LEGAL_NAME.fullmatch(name or ""):
@@ -132,10 +132,6 @@ class ContentsReader:
         self._asked[id] = _Asked(id, wire_id, name or "")
         self._open.append(self._asked[id])
         return made
-
-    def _new_id(self) -> str:
-        self._count += 1
-        return f"{NAME}_call_{self._count}"
 
     # -- the user and tools ------------------------------------------------------------------
 
@@ -190,7 +186,7 @@ class ContentsReader:
         if found is None:
             found = next((asked for asked in self._open if asked.name == name), None)
         if found is None:
-            id = wire_id or self._new_id()
+            id = wire_id or self._new_ids.make()
             return self._asked.get(id) or _Asked(id, id, name or "")
         self._open.remove(found)
         return found

@@ -22,7 +22,7 @@ from steno.request import Request
 from steno.wire.ollama_chat.shapes import NAME, PROVIDER, image_of
 from steno.wire.ollama_chat.tools import read_tool
 from steno.wire.open import text_of
-from steno.wire.reading import Members, take_arguments, take_tools, whole_message
+from steno.wire.reading import Members, NewIds, take_arguments, take_tools, whole_message
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
@@ -36,7 +36,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     messages = body.take_list("messages")
     if messages is None:
         raise InvalidRequest("request: messages must be a list")
-    history = _History()
+    history = _History(NewIds(body.raw, "unnamed_"))
     return Request(
         messages=tuple([history.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
         tools=take_tools(body, read_tool),
@@ -77,8 +77,8 @@ def _take_options(options: Members) -> dict[str, Any]:
 class _History:
     """Reads messages one after the other, and finds the call that a result answers."""
 
-    def __init__(self) -> None:
-        self._made = 0
+    def __init__(self, new_ids: NewIds) -> None:
+        self._new_ids = new_ids
         self._open: list[tuple[str, str]] = []
         """Id and name of the calls of the last turn that have no result yet."""
 
@@ -128,6 +128,8 @@ class _History:
         name = function.take("name", str)
         if name is None:
             raise InvalidRequest("call: has no name")
+        if not name:
+            members.note("name", name)
         id = members.take("id", str) if members.look("id", str) else None
         if id is None:
             members.note("id", "absent")  # or null, or empty, which stays among the members
@@ -135,7 +137,7 @@ class _History:
             if (value := holder.take(field, hint)) is not None:
                 members.note(field, value)
         arguments, form = take_arguments(function)
-        call = build_call(id or self._new_id(), name, arguments)
+        call = build_call(id or self._new_ids.make(), name, arguments)
         if isinstance(call, InvalidToolCall):
             form = form or "raw"
         if form is not None:
@@ -173,12 +175,7 @@ class _History:
             if open_id == id or (id is None and (not name or open_name == name)):
                 del self._open[position]
                 return open_id
-        return id or self._new_id()
-
-    def _new_id(self) -> str:
-        """Make an id that is the same whenever the same request is read."""
-        self._made += 1
-        return f"unnamed_{self._made}"
+        return id or self._new_ids.make()
 
 
 def _wire_name(call: AnyToolCall) -> str:

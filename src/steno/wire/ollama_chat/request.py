@@ -25,10 +25,10 @@ from steno.wire.writing import (
     MessageWriter,
     Target,
     add_others,
+    call_name,
     dump,
     extras_of,
     is_sendable,
-    wire_name,
     write_arguments,
 )
 from steno.wire.writing import Encoder as BaseEncoder
@@ -135,9 +135,9 @@ class _Writer(ListWriter):
     def _call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
         extras = extras_of(call, NAME, self.losses, at=at)
         form: dict[str, Any] = extras.pop(FORM, {})
-        name = call.name
-        if isinstance(call, ToolCall):
-            name = wire_name(call, ANY_NAME, self.losses, at=at)
+        name: str = (
+            form["name"] if "name" in form else call_name(call, ANY_NAME, self.losses, at=at)
+        )
         self._names[call.id] = (call.name, name)
         function: dict[str, Any] = {
             "name": name,

@@ -53,6 +53,8 @@ from steno.wire.stream import assemble, cut_short
 _TEXT: Final = 0
 _THINKING: Final = 1
 _OTHER: Final = 2
+_FIRST_CALL: Final = 3
+"""Blocks of words and calls are numbered together, so that a seal or extras find theirs."""
 
 _decode: Final = msgspec.json.Decoder(Answer).decode
 _read: Final = reader(Answer, NAME)
@@ -112,6 +114,8 @@ class _Turn:
         self._unnamed: Rest = {}
         self._others: list[Choice] = []
         self._extras: dict[str, Any] = {}
+        self._grown: dict[str, list[Raw]] = {}
+        self._refusal: list[str] = []
         self._details: list[dict[str, Any]] = []
         self._has_thought = False
 
@@ -126,6 +130,7 @@ class _Turn:
         found = plain(self._first) if self._first is not None else {}
         found.pop("choices", None)
         found |= parsed(self._unnamed)
+        found |= {name: _joined(texts) for name, texts in self._grown.items()}
         if self._tokens is not None:
             found["usage"] = plain(self._tokens)
         if self._others:
@@ -156,9 +161,10 @@ class _Turn:
                 if said.content:
                     events.append(TextDelta(_TEXT, said.content))
                 if said.tool_calls is not None:
-                    events.extend(map(_call_delta, said.tool_calls))
+                    for call in said.tool_calls:
+                        self._read_call(call, events)
                 if said.refusal:
-                    self._extras["refusal"] = self._extras.get("refusal", "") + said.refusal
+                    self._refusal.append(said.refusal)
             if choice.finish_reason is not None and choice.index == 0:
                 self.stop_reason = choice.finish_reason
         if answer.usage is not None:
@@ -176,10 +182,11 @@ class _Turn:
             if not self._has_thought:
                 events.append(ThinkingDelta(_THINKING, "", redacted=True))
             events.append(BlockSealed(_THINKING, self._seal()))
+        if self._refusal:
+            self._extras["refusal"] = "".join(self._refusal)
+            reason = StopReason.CONTENT_FILTER
         if self._extras:
             events.append(ExtrasAdded(None, {NAME: self._extras}))
-            if "refusal" in self._extras:
-                reason = StopReason.CONTENT_FILTER
         usage = usage_of(self._tokens) if self._tokens is not None else None
         events.append(Finished(reason, self.stop_reason, usage))
 
@@ -189,7 +196,8 @@ class _Turn:
             self._others.append(choice)
             return None
         if choice.rest is not None:
-            self._read_unnamed(choice.rest)
+            self._raise_error(choice.rest)
+            self._keep(choice.rest)
         # Perplexity sends both: in a chunk the message is all so far, in an answer the delta is empty.
         return (
             (choice.message if self._is_whole else choice.delta) or choice.delta or choice.message
@@ -211,13 +219,21 @@ class _Turn:
     # -- what only some servers say ----------------------------------------------------------
 
     def _read_unnamed(self, rest: Rest) -> None:
-        """Look for errors and usage in places of their own; keep all of it."""
-        error = bytes(rest.get("error", b"null"))
-        if error != b"null":
-            raise decode_error(200, b'{"error":' + error + b"}")
+        """Look for errors and usage in places of their own; keep all of it, as it was last."""
+        self._raise_error(rest)
         self._unnamed |= rest
         if self._tokens is None:
             self._tokens = _tokens_of_groq(rest)
+
+    def _raise_error(self, rest: Rest) -> None:
+        error = bytes(rest.get("error", b"null"))
+        if error != b"null":
+            raise decode_error(200, b'{"error":' + error + b"}")
+
+    def _keep(self, rest: Rest) -> None:
+        """Keep what comes beside the words, and like them in parts: log probabilities, sources."""
+        for name, text in rest.items():
+            self._grown.setdefault(name, []).append(text)
 
     def _read_odd(self, said: Said, rest: Rest, events: list[Event]) -> None:
         thinking = said.reasoning_content or said.reasoning or _thinking_of_details(rest)
@@ -228,13 +244,35 @@ class _Turn:
             self._read_part(part, events)
         call = read_as(rest.pop("function_call", None), Function)
         if call is not None and (call.name or call.arguments):
-            events.append(ToolCallDelta(0, None, call.name, call.arguments))
+            events.append(ToolCallDelta(_FIRST_CALL, None, call.name, call.arguments))
         for detail in read_as(rest.pop("reasoning_details", None), list[dict[str, Any]]) or ():
             _add_detail(self._details, detail)
         audio = read_as(rest.pop("audio", None), dict[str, Any])
         if audio is not None and audio.get("id"):
             self._extras["audio"] = {"id": audio["id"]}  # all that is wanted back
-        self._unnamed |= rest
+        self._keep(rest)
+
+    def _read_call(self, call: Call, events: list[Event]) -> None:
+        index = None if call.index is None else call.index + _FIRST_CALL
+        function = call.function
+        if call.rest is None and function is not None and function.rest is None:
+            events.append(ToolCallDelta(index, call.id, function.name, function.arguments))
+            return
+        rest = call.rest or {}
+        custom = read_as(rest.pop("custom", None), dict[str, Any]) or {}
+        name, arguments = custom.get("name"), custom.get("input")
+        if function is not None:
+            name, arguments = function.name, function.arguments
+            inner = function.rest or {}
+            if "arguments" in inner:
+                arguments = text_of(inner.pop("arguments"))  # an object, where a string is due
+            rest |= inner
+        events.append(ToolCallDelta(index, call.id, name, arguments))
+        extras = parsed(rest) | ({"type": "custom"} if custom else {})
+        if extras and index is not None:
+            events.append(ExtrasAdded(index, {NAME: extras}))
+        elif extras:
+            self._keep(rest)
 
     def _read_part(self, raw: Raw, events: list[Event]) -> None:
         """Read a part of the content, of which Mistral sends lists."""
@@ -251,8 +289,11 @@ class _Turn:
             events.append(BlockAdded(_OTHER, block))
 
     def _seal(self) -> Seal:
-        model = self._model or (self._first.model if self._first else None) or ""
-        data = msgspec.json.encode(self._details).decode()
+        model = self._model
+        if model is None:  # read offline: what was asked for is not known
+            model = (self._first.model if self._first else None) or ""
+        details = [_joined_detail(detail) for detail in self._details]
+        data = msgspec.json.encode(details).decode()
         return Seal(data=data, provider=self._provider, api=NAME, model=model)
 
 
@@ -272,16 +313,6 @@ def _restore_halves(payload: bytes, answer: Answer) -> None:
                 )
 
 
-def _call_delta(call: Call) -> ToolCallDelta:
-    function = call.function
-    if function is None:
-        return ToolCallDelta(call.index, call.id)
-    arguments = function.arguments
-    if function.rest is not None and "arguments" in function.rest:
-        arguments = text_of(function.rest["arguments"])  # an object, where a string is due
-    return ToolCallDelta(call.index, call.id, function.name, arguments)
-
-
 def _thinking_of_details(rest: Rest) -> str:
     details = read_as(rest.get("reasoning_details"), list[dict[str, Any]]) or ()
     texts = [detail.get("text") or detail.get("summary") for detail in details]
@@ -297,11 +328,36 @@ def _add_detail(details: list[dict[str, Any]], news: dict[str, Any]) -> None:
     """Add a fragment to the detail it continues: the last one of the same kind and index."""
     last = details[-1] if details else {}
     if not details or any(last.get(key) != news.get(key) for key in ("type", "index", "id")):
-        details.append(news)
-        return
+        details.append({})
     for name, value in news.items():
-        grows = name in _GROWING and isinstance(value, str) and isinstance(last.get(name), str)
-        last[name] = last[name] + value if grows else value
+        if name in _GROWING and isinstance(value, str):
+            details[-1].setdefault(name, []).append(value)
+        else:
+            details[-1][name] = value
+
+
+def _joined_detail(detail: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: "".join(value) if name in _GROWING and isinstance(value, list) else value
+        for name, value in detail.items()
+    }
+
+
+def _joined(texts: list[Raw]) -> Any:
+    """Join what came in parts: lists behind each other, objects member by member, else the last."""
+    values = list(parsed({str(number): text for number, text in enumerate(texts)}).values())
+    if all(isinstance(value, list) for value in values):
+        return [element for value in values for element in value]
+    if not all(isinstance(value, dict) for value in values):
+        return values[-1]
+    joined: dict[str, Any] = {}
+    for name, part in [pair for value in values for pair in value.items()]:
+        found = joined.get(name)
+        if isinstance(found, list) and isinstance(part, list):
+            found += part
+        else:
+            joined[name] = part
+    return joined
 
 
 _GROWING: Final = frozenset({"text", "summary", "data"})

@@ -21,6 +21,7 @@ from steno.message import (
     UserMessage,
 )
 from steno.request import Request
+from steno.schema import close_objects
 from steno.tool import ToolDefinition
 from steno.wire.open import text_of
 from steno.wire.openai_chat.dialect import USUAL_ID
@@ -51,7 +52,9 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _settings(body: Members, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {"model": body.take("model", str) or ""}
+    found: dict[str, Any] = {"model": ""}
+    if body.look("model", str):
+        found["model"] = body.take("model", str)
     for field in ("max_completion_tokens", "max_tokens"):
         count = body.look(field, int)
         if count is not None and count > 0 and "max_tokens" not in found:
@@ -104,22 +107,22 @@ def _tool(raw: Raw) -> ToolDefinition | None:
         kept["strict"] = False
     if description == "":
         kept["description"] = ""
-    if parameters == {}:
-        kept["parameters"] = {}
-    if kept:
-        members.note("function", kept)
+    if parameters is not None and parameters.get("type") != "object":
+        kept["parameters"] = parameters  # not every server wants to be told that it is an object
     if name and LEGAL_NAME.fullmatch(name) is None:
         members.note("name", name)
-    made = tool_of(
+    schema = {"type": "object", **(parameters or {})}
+    if strict and close_objects(schema) != schema:
+        kept["strict"], strict = True, False  # closing it would change it
+    if kept:
+        members.note("function", kept)
+    return tool_of(
         name=name or "",
         description=description,
-        parameters=parameters,
+        parameters=schema,
         strict=bool(strict),
         extras=members.extras(NAME),
     )
-    if made is not None and parameters and made.parameters != parameters:
-        return None  # closing it would change it
-    return made
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -182,21 +185,23 @@ def _assistant(members: Members, target: Target) -> AssistantMessage:
 def _call(raw: Raw) -> AnyToolCall:
     members = Members(raw, "call")
     id = members.take("id", str)
-    kind = members.look("type", str)
-    if kind == "custom":
-        inner = Members(members.take("custom", Raw) or b"{}", "call")
-        name, arguments = inner.take("name", str), inner.take("input", str)
-    else:
-        members.take("type", str)
-        inner = Members(members.take("function", Raw) or b"{}", "call")
-        name, arguments = inner.take("name", str), inner.take("arguments", str)
+    is_custom = members.look("type", str) == "custom"
+    if not is_custom and members.take("type", str) is None:
+        members.note("type", "absent")
+    inner = Members(members.take("custom" if is_custom else "function", Raw) or b"{}", "call")
+    name = inner.take("name", str)
+    arguments = inner.take("input" if is_custom else "arguments", str)
     if arguments is None and "arguments" in inner:
         arguments = text_of(inner.take("arguments", Raw) or b"{}")
-    if arguments is not None and not arguments.strip():
+        members.note("arguments_are", "object")
+    elif arguments is not None and not arguments.strip():
         members.note("arguments", arguments)  # no arguments, said in another way than ours
     _note_odd_id(members, id)
-    if name and LEGAL_NAME.fullmatch(name) is None:
+    if name is not None and LEGAL_NAME.fullmatch(name) is None:
         members.note("name", name)  # not every server keeps OpenAI's rule
+    left = inner.extras(NAME)
+    if left is not None:
+        members.note("inner", left[NAME])
     return build_call(id or "", name or "", arguments or "", extras=members.extras(NAME))
 
 
@@ -225,6 +230,9 @@ def _content(members: Members) -> tuple[Any, ...]:
 
 
 def _result_content(members: Members) -> tuple[ResultBlock, ...]:
+    raw = members.look("content", Raw)
+    if raw is not None and text_of(raw) == "null":
+        members.note("content", "null")
     content: tuple[ResultBlock, ...] = _content(members)
     if any(isinstance(block, Image) for block in content):
         members.note("images", "inside")  # not every server refuses that

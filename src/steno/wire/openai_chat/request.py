@@ -28,6 +28,7 @@ from steno.wire.writing import (
     MessageWriter,
     Target,
     add_others,
+    call_name,
     dump,
     extras_of,
     image_url,
@@ -176,9 +177,10 @@ class _Writer(MessageWriter):
             if message["role"] == "system" and self._latest is not None:
                 self.losses.note(LossCode.SYSTEM, "sent as the words of the user")
                 message["role"] = "user"
-            if isinstance(self._latest, dict) and _is_neighbour(self._latest, message):
+            thinking = self._dialect.thinking_field
+            if isinstance(self._latest, dict) and _is_neighbour(self._latest, message, thinking):
                 self.losses.note(LossCode.ORDER, "merged with the message before it")
-                self._latest = _merge(self._latest, message)
+                self._latest = _merge(self._latest, message, thinking)
                 return
         if self._latest is not None:
             self._written.append(_bytes(self._latest))
@@ -261,18 +263,23 @@ class _Writer(MessageWriter):
         extras = extras_of(call, NAME, self.losses, at=at)
         form: dict[str, Any] = extras.pop(FORM, {})
         id = self._id(call.id, form)
+        if call.seal is not None and not self.target.accepts(call.seal):
+            self.losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+        name = form.get("name")
+        if name is None:
+            name = call_name(call, LEGAL_NAME, self.losses, at=at)
+        inner: dict[str, Any] = form.get("inner", {})
+        arguments: Any = form.get("arguments", call.arguments)
         if extras.get("type") == "custom":
-            return {"id": id, "custom": {"name": call.name, "input": call.arguments}} | extras
-        arguments = form.get("arguments", call.arguments)
-        if isinstance(call, ToolCall):
-            name = form.get("name") or wire_name(call, LEGAL_NAME, self.losses, at=at)
-        else:
-            name = call.name
-            if self._dialect.parses_arguments:
-                self.losses.note(LossCode.INVALID_CALL, "sent the raw text as an argument", at=at)
-                arguments = dump({"invalid_arguments": call.arguments}).decode()
-        function = {"name": name, "arguments": arguments}
-        return {"id": id, "type": "function", "function": function} | extras
+            return {"id": id, "custom": {"name": name, "input": arguments} | inner} | extras
+        if form.get("arguments_are") == "object":
+            arguments = msgspec.Raw(call.arguments.encode())
+        elif isinstance(call, InvalidToolCall) and self._dialect.parses_arguments:
+            self.losses.note(LossCode.INVALID_CALL, "sent the raw text as an argument", at=at)
+            arguments = dump({"invalid_arguments": call.arguments}).decode()
+        kind = {} if form.get("type") == "absent" else {"type": "function"}
+        function = {"name": name, "arguments": arguments} | inner
+        return {"id": id} | kind | {"function": function} | extras
 
     def _result(self, message: ToolResultMessage) -> dict[str, Any]:
         extras = extras_of(message, NAME, self.losses)
@@ -299,7 +306,7 @@ class _Writer(MessageWriter):
                     assert_never(block)
         if message.is_error:
             self.losses.note(LossCode.OUTCOME, f"not told that the call ended as {message.outcome}")
-        if not parts:
+        if not parts and "content" not in form:
             parts.append({"type": "text", "text": str(message.outcome) if message.is_error else ""})
         id = self._id(message.tool_call_id, form)
         members = {"role": "tool", "tool_call_id": id}
@@ -320,7 +327,7 @@ class _Writer(MessageWriter):
         """Write a single plain text as a string, unless it came as a list."""
         content: Any = parts
         if not parts:
-            content = None
+            content = [] if form.get("content") == "parts" else None
         elif len(parts) == 1 and "content" not in form:
             only = parts[0]
             if isinstance(only, dict) and only.keys() == {"type", "text"}:
@@ -351,18 +358,27 @@ def _bytes(message: dict[str, Any] | bytes) -> bytes:
     return message if isinstance(message, bytes) else dump(message)
 
 
-def _is_neighbour(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    return first["role"] == second["role"] and first["role"] in ("user", "assistant")
+def _is_neighbour(first: dict[str, Any], second: dict[str, Any], thinking: str | None) -> bool:
+    """Tell whether two messages are one turn, and have nothing that would get lost in one."""
+    if first["role"] != second["role"] or first["role"] not in ("user", "assistant"):
+        return False
+    merged = {"role", "content", "tool_calls", thinking}
+    return all(
+        first.get(name) == second.get(name) for name in (first.keys() | second.keys()) - merged
+    )
 
 
-def _merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def _merge(first: dict[str, Any], second: dict[str, Any], thinking: str | None) -> dict[str, Any]:
     contents = [message["content"] for message in (first, second) if message.get("content")]
     merged = first | second
     if all(isinstance(content, str) for content in contents):
         merged["content"] = "\n\n".join(contents) if contents else None
     else:
         merged["content"] = [part for content in contents for part in _as_parts(content)]
-    calls = [*first.get("tool_calls", ()), *second.get("tool_calls", ())]
+    calls = [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]
+    if thinking is not None:
+        thoughts = [message[thinking] for message in (first, second) if message.get(thinking)]
+        merged |= {thinking: "\n\n".join(thoughts)} if thoughts else {}
     return merged | ({"tool_calls": calls} if calls else {})
 
 

@@ -65,6 +65,9 @@ class CompletionDetails(Open):
 class Tokens(Open):
     """What an answer cost."""
 
+    prompt_cache_hit_tokens: int | None = None
+    """DeepSeek's name for what was cached."""
+
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
@@ -124,11 +127,22 @@ def usage_of(tokens: Tokens) -> Usage:
         written = prompt.created_cache_tokens  # vLLM's name for it
     return Usage(
         input_tokens=_count(tokens.prompt_tokens),
-        output_tokens=_count(tokens.completion_tokens),
-        cache_read_tokens=_count(prompt.cached_tokens),
+        output_tokens=_count(_output(tokens, completion.reasoning_tokens)),
+        cache_read_tokens=_count(
+            tokens.prompt_cache_hit_tokens if prompt.cached_tokens is None else prompt.cached_tokens
+        ),
         cache_write_tokens=_count(written),
         thinking_tokens=_count(completion.reasoning_tokens),
     )
+
+
+def _output(tokens: Tokens, thinking: int | None) -> int | None:
+    """Return all that was written: some servers count thinking apart, as their total shows."""
+    read, written = tokens.prompt_tokens, tokens.completion_tokens
+    if thinking and read is not None and written is not None:
+        is_apart = tokens.total_tokens == read + written + thinking
+        return written + thinking if is_apart else written
+    return written
 
 
 def _count(tokens: int | None) -> int | None:

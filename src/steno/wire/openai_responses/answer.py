@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, final
 
 import msgspec
@@ -14,7 +13,15 @@ from steno.json_object import replace_lone_escapes
 from steno.message import AssistantMessage
 from steno.usage import StopReason
 from steno.wire.fault import decode_error
-from steno.wire.open import NOT_AS_EXPECTED, Rest, parsed, read_as, read_members, reader
+from steno.wire.open import (
+    NOT_AS_EXPECTED,
+    Rest,
+    parsed,
+    read_as,
+    read_members,
+    reader,
+    text_with_halves,
+)
 from steno.wire.openai_responses.shapes import (
     BEGINS,
     BOOKKEEPING,
@@ -157,7 +164,7 @@ class _Turn:
         delta = _read_delta(mended)
         self._unnamed |= delta.rest or {}
         if mended != payload:
-            delta.delta = _with_halves(payload, delta.delta)
+            delta.delta = text_with_halves(payload, "delta") or delta.delta
         if delta.type == TEXT and delta.delta:
             self._find_text(delta)
             events.append(TextDelta(self._text_block, delta.delta))
@@ -244,12 +251,3 @@ class _Turn:
             reason = StopReason.CONTENT_FILTER
         usage = usage_of(answer.usage) if answer.usage is not None else None
         events.append(Finished(reason, status, usage))
-
-
-def _with_halves(payload: bytes, mended: str) -> str:
-    """Return the delta with its half of a character, whose other half is in the next one."""
-    try:
-        found = json.loads(payload)["delta"]  # msgspec takes no halves
-    except RecursionError:
-        return mended
-    return found if isinstance(found, str) else mended

@@ -25,7 +25,7 @@ from steno.message import (
 from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.wire.openai_responses.item import block_of, read_item
-from steno.wire.openai_responses.shapes import MADE_BY, NAME, PROVIDER
+from steno.wire.openai_responses.shapes import LEGAL_NAME, MADE_BY, NAME, PROVIDER
 from steno.wire.reading import Members, image_of, take_tools, tool_of, whole_message
 from steno.wire.writing import FORM, Target
 
@@ -99,6 +99,8 @@ def _tool(raw: Raw) -> ToolDefinition | None:
         absent.append("strict")
     if absent:
         members.note("absent", absent)
+    if name and not LEGAL_NAME.fullmatch(name):
+        members.note("name", name)
     # What is empty stays among the members: our tools have a description and parameters.
     if description and description.strip():
         members.take("description", str)

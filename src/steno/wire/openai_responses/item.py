@@ -17,7 +17,7 @@ from steno.errors import InvalidRequest
 from steno.json_object import MAX_DEPTH, check_depth
 from steno.message import AssistantBlock
 from steno.wire.open import text_of
-from steno.wire.openai_responses.shapes import ITEM, NAME, PART
+from steno.wire.openai_responses.shapes import ITEM, LEGAL_NAME, NAME, PART
 from steno.wire.reading import Members
 from steno.wire.writing import FORM, Target
 
@@ -103,11 +103,14 @@ def block_of(piece: Piece, target: Target) -> AssistantBlock:
 
 
 def _call_extras(call: Call) -> Extras | None:
-    """Keep blank arguments as they were, where a call would have them as an empty object."""
+    """Keep a name and blank arguments as they were recorded, where ours would be others."""
     members = (call.extras or {}).get(NAME, {})
-    if call.arguments.strip() or "absent" in members.get(FORM, ()):
-        return call.extras
-    return {NAME: members | {"arguments": call.arguments}}
+    form = members.get(FORM, {})
+    if not call.arguments.strip() and "absent" not in form:
+        members = members | {"arguments": call.arguments}
+    if not LEGAL_NAME.fullmatch(call.name):
+        members = members | {FORM: form | {"name": call.name}}
+    return {NAME: members} if members else None
 
 
 # -- messages --------------------------------------------------------------------------------

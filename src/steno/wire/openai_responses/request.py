@@ -10,8 +10,7 @@ from steno.message import UserMessage
 from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.wire.openai_responses.messages import Writer, instructions_of
-from steno.wire.openai_responses.shapes import NAME, PROVIDER
-from steno.wire.openai_responses.turns import LEGAL_NAME
+from steno.wire.openai_responses.shapes import LEGAL_NAME, NAME, PROVIDER
 from steno.wire.report import Encoded, LossCode
 from steno.wire.writing import (
     FORM,
@@ -107,7 +106,7 @@ def _tool_choice(request: Request, losses: Losses) -> Any:
     choice = request.tool_choice
     for tool in request.tools:
         if tool.name == choice:
-            return {"type": "function", "name": wire_name(tool, LEGAL_NAME, losses)}
+            return {"type": "function", "name": _tool_name(tool, losses, "")}
     return choice
 
 
@@ -116,7 +115,7 @@ def _tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
     form: dict[str, Any] = extras.pop(FORM, {})
     members: dict[str, Any] = {
         "type": "function",
-        "name": wire_name(tool, LEGAL_NAME, losses, at=at),
+        "name": _tool_name(tool, losses, at),
         "description": tool.description,
         "parameters": freeze_mapping(tool.parameters).thaw(),
         # Written out either way: here a tool is strict unless it says otherwise.
@@ -125,3 +124,8 @@ def _tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
     for name in form.get("absent", ()):
         members.pop(name, None)
     return members | extras
+
+
+def _tool_name(tool: ToolDefinition, losses: Losses, at: str) -> str:
+    form = extras_of(tool, NAME, Losses()).get(FORM, {})
+    return str(form["name"]) if "name" in form else wire_name(tool, LEGAL_NAME, losses, at=at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from msgspec import Raw
@@ -12,6 +13,9 @@ from steno.wire.open import Open
 NAME: Final = "openai_responses"
 PROVIDER: Final = "openai"
 """Whom we assume to speak this protocol if nobody says otherwise."""
+
+LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What a function may be called."""
 
 ITEM: Final = "$item"
 """The extra of the first part of a message item that holds the members of the item itself."""

@@ -153,8 +153,12 @@ class Teller:
             events.append(ToolCallEnd(block, piece.id or None))
 
     def _target(self) -> Target:
-        about = _read_answer(self.about) if self.about is not None else Answer()
-        return Target(self._provider, NAME, self._model or about.model or "")
+        """Return whom seals are for: the model as it was asked for, else as it calls itself."""
+        model = self._model
+        if model is None:
+            about = _read_answer(self.about) if self.about is not None else Answer()
+            model = about.model
+        return Target(self._provider, NAME, model or "")
 
 
 def check_utf8(data: bytes) -> None:

@@ -13,11 +13,10 @@ from steno.content import Image, Opaque, Text, Thinking
 from steno.message import AssistantMessage
 from steno.usage import StopReason
 from steno.wire.openai_responses.item import summary_of
-from steno.wire.openai_responses.shapes import ITEM, MADE_BY, NAME, PART, PROVIDER
+from steno.wire.openai_responses.shapes import ITEM, LEGAL_NAME, MADE_BY, NAME, PART, PROVIDER
 from steno.wire.report import LossCode
-from steno.wire.writing import FORM, Losses, Target, extras_of, is_sendable, wire_id, wire_name
+from steno.wire.writing import FORM, Losses, Target, call_name, extras_of, is_sendable, wire_id
 
-LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LEGAL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
 _CUT_OFF: Final = frozenset(
     {StopReason.LENGTH, StopReason.ERROR, StopReason.ABORTED, StopReason.UNKNOWN}
@@ -146,16 +145,20 @@ class TurnWriter:
         item: Members = {
             "type": "function_call",
             "call_id": wire_id(call.id, LEGAL_ID, self._losses),
-            "name": wire_name(call, LEGAL_NAME, self._losses, at=at)
-            if isinstance(call, ToolCall)
-            else call.name,
+            "name": self._name(call, form, at),
             "arguments": call.arguments,
         }
         if form.get("arguments") == "object":
             item["arguments"] = Raw(call.arguments.encode())
         for name in form.get("absent", ()):
-            del item[name]
+            if name != "name" or name in form:  # it has to have one, unless it was recorded so
+                del item[name]
         return item | self._item(extras)
+
+    def _name(self, call: ToolCall | InvalidToolCall, form: Members, at: str) -> str:
+        if "name" in form:
+            return str(form["name"])
+        return call_name(call, LEGAL_NAME, self._losses, at=at)
 
     # -- what only the target knows ----------------------------------------------------------
 
