@@ -1,4 +1,4 @@
-"""Hypothesis strategies for every value of steno, for the tests of whoever builds on it.
+"""For the tests of whoever builds on steno: strategies for every value, and providers that obey.
 
     from hypothesis import given
     from steno.testing import messages
@@ -8,6 +8,11 @@
 
 The values are as wild as the rules allow: any Unicode, integers of any size, deep nesting, the
 empty string wherever it is legal. Needs the extra `steno[testing]`.
+
+    provider = ScriptedProvider(["Hello."])
+
+`ScriptedProvider` says what a test wants, `ReplayingProvider` what a server once said.
+`steno.testing.conformance` has the cases that every wire and every provider has to pass.
 """
 
 try:
@@ -63,12 +68,24 @@ from steno.testing.primitives import (
     tool_names,
     visible_texts,
 )
+from steno.testing.providers import (
+    ReplayingProvider,
+    ScriptedProvider,
+    ScriptedStep,
+    ScriptedTurn,
+    ScriptRanOut,
+)
 from steno.testing.streams import EventStream, event_streams
 
 del _hypothesis
 
 __all__ = [
     "EventStream",
+    "ReplayingProvider",
+    "ScriptRanOut",
+    "ScriptedProvider",
+    "ScriptedStep",
+    "ScriptedTurn",
     "StreamHabits",
     "approvals",
     "assistant_messages",

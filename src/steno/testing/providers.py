@@ -1,0 +1,254 @@
+"""Providers for tests: one that says what a script says, and one that plays recorded bytes.
+
+    provider = ScriptedProvider(["Hello.", RateLimited("later")])
+    message = await provider.stream(request).collect()
+    assert provider.requests == [request]
+
+Nothing here sleeps or looks at a clock. A script waits where it holds an `asyncio.Event`, until
+the test sets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias, final
+
+from msgspec.structs import replace
+
+from steno.errors import CutShort
+from steno.event import Event, Finished
+from steno.message import AssistantMessage, ChatMessage
+from steno.ports import Stream
+from steno.providers.stream import SourceStream
+from steno.providers.whole import tell
+from steno.request import Request
+from steno.transport.replay import Recorded, ReplayAnswer
+from steno.usage import StopReason
+from steno.wire import Encoded, Wire, load_wire
+
+ScriptedStep: TypeAlias = Event | asyncio.Event | Exception
+"""What happens in a turn: something is said, the test is waited for, something goes wrong."""
+
+ScriptedTurn: TypeAlias = (
+    str
+    | AssistantMessage
+    | Sequence[ScriptedStep]
+    | Exception
+    | Callable[[Request], "ScriptedTurn"]
+)
+"""The answer to one request: text, a message, events, an error, or a function that returns one."""
+
+
+class ScriptRanOut(AssertionError):
+    """More was asked of a scripted or replaying provider than its test prepared."""
+
+
+# -- scripted --------------------------------------------------------------------------------
+
+
+@final
+class ScriptedProvider:
+    """Answers requests with the turns of a script, in order, and remembers the requests.
+
+    A turn is a message (text for short), told in one event for each block; or a list of events,
+    with an `asyncio.Event` wherever the test is to be waited for and an exception where one is
+    raised; or an exception; or a function that takes the request and returns any of these. A
+    message without a stop reason gets one; a list of events that does not end in `Finished` is
+    a stream that was cut short.
+    """
+
+    def __init__(self, turns: Iterable[ScriptedTurn]) -> None:
+        """Take the turns. An iterator is asked for the next turn when it is needed."""
+        if isinstance(turns, str):
+            raise TypeError("turns must be a list of turns, not one text")
+        self._turns = iter(turns)
+        self.requests: list[Request] = []
+        """Every request that was sent: from which something was read."""
+
+    def stream(self, request: Request) -> Stream:
+        """Return the answer of the next turn; it is taken when the first event is asked for.
+
+        Reading raises ScriptRanOut if there is no turn left.
+        """
+        return _ScriptedStream(_ScriptedSource(lambda: self._take(request)))
+
+    def _take(self, request: Request) -> ScriptedTurn:
+        self.requests.append(request)
+        turn = next(self._turns, None)
+        if turn is None:
+            raise ScriptRanOut(f"script: there is no turn for request {len(self.requests)}")
+        while callable(turn):
+            turn = turn(request)
+        return turn
+
+
+class _ScriptedStream(SourceStream):
+    """A stream whose message at the end is the one that was scripted, whatever is odd in it."""
+
+    def __init__(self, source: _ScriptedSource) -> None:
+        super().__init__(source)
+        self._script = source
+
+    def message(self) -> AssistantMessage:
+        return self._script.whole or super().message()
+
+
+class _ScriptedSource:
+    """Plays one turn, step by step."""
+
+    def __init__(self, take: Callable[[], ScriptedTurn]) -> None:
+        self._take = take
+        self._steps: Iterable[ScriptedStep] | None = None
+        self._message: AssistantMessage | None = None
+        self.whole: AssistantMessage | None = None
+        """The message of the turn, once it was told to its end."""
+        self._has_finished = False
+        self._waiting: asyncio.Timeout | None = None
+
+    async def read(self) -> Iterable[Event] | None:
+        if self._steps is None:
+            self._steps = iter(self._begin(self._take()))
+        for step in self._steps:
+            if isinstance(step, Exception):
+                raise step
+            if isinstance(step, asyncio.Event):
+                if not await self._wait(step):
+                    return None
+                continue
+            self._has_finished = self._has_finished or isinstance(step, Finished)
+            return (step,)
+        if not self._has_finished:
+            raise CutShort("script: it ended without a Finished")
+        self.whole = self._message
+        return None
+
+    def redact(self, error: Exception) -> None:
+        """Leave it: there is nothing secret in a script."""
+
+    def close(self) -> None:
+        if self._waiting is not None:
+            self._waiting.reschedule(0)
+
+    def _begin(self, turn: ScriptedTurn) -> Iterable[ScriptedStep]:
+        if isinstance(turn, str):
+            turn = ChatMessage.assistant(turn)
+        if isinstance(turn, AssistantMessage):
+            self._message = _with_stop_reason(turn)
+            return tell(self._message)
+        if isinstance(turn, Exception):
+            return (turn,)
+        assert not callable(turn)
+        return turn
+
+    async def _wait(self, event: asyncio.Event) -> bool:
+        """Wait for the test; tell whether it came, rather than the end of the stream."""
+        try:
+            async with asyncio.timeout(None) as self._waiting:
+                await event.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting = None
+        return True
+
+
+def _with_stop_reason(message: AssistantMessage) -> AssistantMessage:
+    if message.stop_reason is not None:
+        return message
+    reason = StopReason.TOOL_USE if message.tool_calls else StopReason.END_TURN
+    return replace(message, stop_reason=reason)
+
+
+# -- replaying -------------------------------------------------------------------------------
+
+Recording: TypeAlias = bytes | Path | Recorded
+"""The body of an answer, a file that holds one, or one with status, headers and waits."""
+
+
+@final
+class ReplayingProvider:
+    """Answers requests with recorded bytes of one protocol, read by its wire.
+
+        provider = ReplayingProvider("openai_chat", [Path("answer.sse")])
+
+    Bytes that begin like an HTTP response are read as one, with status and headers; others are
+    the body of a stream.
+    """
+
+    def __init__(self, wire: str | Wire, recordings: Iterable[Recording]) -> None:
+        """Take the wire, by name or a module of your own, and the answers in order."""
+        self._wire = load_wire(wire) if isinstance(wire, str) else wire
+        self._recordings = map(_recorded, recordings)
+        self.requests: list[Request] = []
+        """Every request that was sent: from which something was read."""
+        self.sent: list[Encoded] = []
+        """The same in the words of the wire, with what got lost."""
+
+    def stream(self, request: Request) -> Stream:
+        """Return the next recorded answer, opened when the first event is asked for.
+
+        Reading raises ScriptRanOut if there is none left. Raises InvalidRequest as the wire does.
+        """
+        encoded = self._wire.encode_request(request, stream=True)
+
+        def open_next() -> ReplayAnswer:
+            self.requests.append(request)
+            self.sent.append(encoded)
+            recorded = next(self._recordings, None)
+            if recorded is None:
+                raise ScriptRanOut(f"replay: there is no answer to request {len(self.requests)}")
+            return ReplayAnswer(recorded)
+
+        return SourceStream(_ReplayedSource(open_next, self._wire, request.model))
+
+
+class _ReplayedSource:
+    """Reads one recorded answer."""
+
+    def __init__(self, open_next: Callable[[], ReplayAnswer], wire: Wire, model: str) -> None:
+        self._open_next = open_next
+        self._wire = wire
+        self._model = model
+        self._decoder = wire.StreamDecoder(model=model)
+        self._answer: ReplayAnswer | None = None
+        self._is_at_end = False
+
+    async def read(self) -> Iterable[Event] | None:
+        if self._is_at_end:
+            return None
+        if self._answer is None:
+            self._answer = self._open_next()
+            if not 200 <= self._answer.status < 300:
+                body = await self._read_all(self._answer)
+                raise self._wire.decode_error(self._answer.status, body, self._answer.headers)
+            if self._answer.headers.get("content-type", "").startswith("application/json"):
+                body = await self._read_all(self._answer)
+                return tell(self._wire.decode_response(body, model=self._model))
+        piece = await self._answer.read()
+        if piece:
+            return self._decoder.feed(piece)
+        self._is_at_end = True
+        return self._decoder.close()
+
+    def redact(self, error: Exception) -> None:
+        """Leave it: there is no key."""
+
+    def close(self) -> None:
+        if self._answer is not None:
+            self._answer.close()
+
+    async def _read_all(self, answer: ReplayAnswer) -> bytes:
+        self._is_at_end = True
+        pieces: list[bytes] = []
+        while piece := await answer.read():
+            pieces.append(piece)
+        return b"".join(pieces)
+
+
+def _recorded(recording: Recording) -> Recorded:
+    if isinstance(recording, Recorded):
+        return recording
+    body = recording.read_bytes() if isinstance(recording, Path) else recording
+    return Recorded.of_http(body) if body.startswith(b"HTTP/1.") else Recorded((body,))

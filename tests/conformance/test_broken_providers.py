@@ -1,0 +1,161 @@
+"""The cases about streams find what is broken, and each of them can fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from steno import (
+    AssistantMessage,
+    Event,
+    Finished,
+    Request,
+    StenoError,
+    StopReason,
+    ToolCallBegin,
+    ToolCallEnd,
+)
+from steno.ports import Provider, Stream
+from steno.testing.conformance import (
+    STREAM_CASES,
+    Result,
+    Script,
+    ScriptedStage,
+    Stage,
+    Verdict,
+    run_stream_case,
+)
+
+
+class BrokenStream:
+    """A good stream, as far as a subclass leaves it so."""
+
+    def __init__(self, good: Stream) -> None:
+        self.good = good
+        self.has_ended = False
+
+    def __aiter__(self) -> BrokenStream:
+        return self
+
+    async def __anext__(self) -> Event:
+        return await self.good.__anext__()
+
+    async def __aenter__(self) -> BrokenStream:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.close()
+
+    async def collect(self) -> AssistantMessage:
+        async for _ in self:
+            pass
+        return self.message()
+
+    def message(self) -> AssistantMessage:
+        return self.good.message()
+
+    def close(self) -> None:
+        self.good.close()
+
+
+class AnswersBlindly(BrokenStream):
+    """Has a message at any time, and never says why it stopped."""
+
+    def message(self) -> AssistantMessage:
+        return AssistantMessage(content=(), stop_reason=StopReason.END_TURN)
+
+
+class CannotBeClosed(BrokenStream):
+    """Goes on after it was closed."""
+
+    def close(self) -> None: ...
+
+
+class EndsOnErrors(BrokenStream):
+    """Takes an error, and being cancelled, for the end."""
+
+    async def __anext__(self) -> Event:
+        try:
+            return await super().__anext__()
+        except (StenoError, asyncio.CancelledError):
+            raise StopAsyncIteration from None
+
+
+class EndsBadly(BrokenStream):
+    """Leaves out the end, and raises if it is read again."""
+
+    async def __anext__(self) -> Event:
+        if self.has_ended:
+            raise StenoError("read after the end")
+        try:
+            event = await super().__anext__()
+        except (StopAsyncIteration, StenoError):
+            self.has_ended = True
+            raise
+        return await self.__anext__() if isinstance(event, Finished) else event
+
+
+class TellsNoCalls(BrokenStream):
+    """Tells neither when a call begins nor when it is over."""
+
+    async def __anext__(self) -> Event:
+        event = await super().__anext__()
+        return await anext(self) if isinstance(event, (ToolCallBegin, ToolCallEnd)) else event
+
+
+class BrokenProvider:
+    """Wraps the streams of a good provider; `repeats` gives the first one again."""
+
+    def __init__(self, good: Provider, wrap: Callable[[Stream], Stream], repeats: bool) -> None:
+        self.good, self.wrap, self.repeats = good, wrap, repeats
+        self.first: Stream | None = None
+
+    def stream(self, request: Request) -> Stream:
+        if self.first is None or not self.repeats:
+            self.first = self.wrap(self.good.stream(request))
+        return self.first
+
+
+class BrokenStage(Stage):
+    def __init__(self, wrap: type[BrokenStream], *, repeats: bool = False) -> None:
+        self.name, self.wrap, self.repeats = wrap.__name__, wrap, repeats
+
+    def provider(self, *answers: Script) -> Provider:
+        return BrokenProvider(ScriptedStage().provider(*answers), self.wrap, self.repeats)
+
+
+BROKEN = [
+    *(BrokenStage(wrap) for wrap in BrokenStream.__subclasses__()),
+    BrokenStage(BrokenStream, repeats=True),
+]
+
+
+@cache
+def failures(stage: Stage) -> dict[str, Result]:
+    results = [run_stream_case(case, stage, longest_s=0.2) for case in STREAM_CASES]
+    return {result.case: result for result in results if result.verdict is Verdict.FAIL}
+
+
+@pytest.mark.requirement("S4-17")
+@pytest.mark.parametrize("case", STREAM_CASES, ids=lambda case: case.__name__)
+def test_every_case_fails_for_some_broken_provider(case: object) -> None:
+    assert any(getattr(case, "__name__", "") in failures(stage) for stage in BROKEN)
+
+
+@pytest.mark.parametrize("stage", BROKEN, ids=lambda stage: stage.name)
+def test_every_broken_provider_fails_with_a_reason(stage: Stage) -> None:
+    assert failures(stage)
+    assert all(result.reason for result in failures(stage).values())
+
+
+def test_a_read_that_close_does_not_end_is_given_up() -> None:
+    found = failures(BROKEN[1])
+    assert found["close_unblocks_read"].reason == "not done within 0.2 s"
+
+
+def test_a_good_provider_that_is_wrapped_up_is_still_good() -> None:
+    stage = BrokenStage(BrokenStream)
+    assert {run_stream_case(case, stage).verdict for case in STREAM_CASES} == {Verdict.OK}

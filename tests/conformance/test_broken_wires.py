@@ -1,0 +1,70 @@
+"""The kit finds what is broken: every case can fail, and fails for the wires it should."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from steno.testing.conformance import WIRE_CASES, Result, Verdict, run_wire_cases
+from steno.wire import anthropic_messages
+from tests.conformance.broken import BROKEN, BrokenWire, speaker_for
+
+
+@cache
+def failures(wire: BrokenWire) -> dict[str, Result]:
+    results = run_wire_cases(speaker_for(wire))
+    return {result.case: result for result in results if result.verdict is Verdict.FAIL}
+
+
+def of(name: str) -> dict[str, Result]:
+    return failures(BROKEN[name])
+
+
+def test_a_wire_that_merges_two_calls_fails() -> None:
+    assert {"two_calls", "interleaved_calls", "shared_index"} <= of("MergesCalls").keys()
+
+
+def test_a_wire_that_crashes_without_an_index_fails_and_does_not_crash_the_kit() -> None:
+    found = of("CrashesWithoutIndex")
+    assert found["missing_index"].reason.startswith("crashed: TypeError in broken.py:")
+    assert "interleaved_calls" not in found
+
+
+def test_a_wire_that_drops_unknown_blocks_fails() -> None:
+    found = of("DropsUnknownBlocks").keys()
+    assert found == {"unknown_block", "unknown_event", "unknown_member"}
+
+
+def test_a_wire_that_splits_at_u_2028_fails() -> None:
+    assert "unicode_line_separators" in of("SplitsLinesAsStrings")
+
+
+def test_a_wire_that_loses_what_came_before_an_error_fails() -> None:
+    assert "error_keeps_what_came" in of("LosesWhatCameBefore")
+
+
+def test_a_wire_that_needs_whole_events_fails() -> None:
+    found = of("NeedsWholeEvents").keys()
+    assert {"one_byte_chunks", "any_chunking", "cut_at_every_byte", "crlf"} <= found
+    assert "two_calls" not in found
+
+
+def test_a_wire_that_sends_seals_to_anybody_fails() -> None:
+    found = of("SendsAnything").keys()
+    assert {"seal_only_to_its_maker", "foreign_seal", "foreign_block", "foreign_call_ids"} <= found
+
+
+@pytest.mark.parametrize("case", WIRE_CASES, ids=lambda case: case.__name__)
+def test_every_case_fails_for_some_broken_wire(case: object) -> None:
+    assert any(getattr(case, "__name__", "") in of(name) for name in BROKEN)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_every_broken_wire_fails_with_a_reason(name: str) -> None:
+    assert of(name)
+    assert all(result.reason for result in of(name).values())
+
+
+def test_a_good_wire_that_is_wrapped_up_is_still_good() -> None:
+    assert failures(BrokenWire(good=anthropic_messages)) == {}

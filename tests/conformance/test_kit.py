@@ -1,0 +1,178 @@
+"""The kit as its users see it: the matrix, the command, the tests of pytest."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from steno.testing import conformance
+from steno.testing.conformance import (
+    SPEAKERS,
+    STREAM_CASES,
+    WIRE_CASES,
+    Result,
+    Verbatim,
+    Verdict,
+    as_json,
+    matrix,
+)
+from steno.testing.conformance.__main__ import main
+from tests.conformance import broken
+from tests.conformance.broken import speaker_for
+
+MERGING = speaker_for(broken.BROKEN["MergesCalls"])
+NOT_A_SPEAKER = 7
+
+
+# -- what is offered -------------------------------------------------------------------------------
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    assert conformance.__all__ == sorted(conformance.__all__, key=_as_ruff_sorts)
+    for name in conformance.__all__:
+        thing = getattr(conformance, name)
+        if inspect.isclass(thing) or inspect.isroutine(thing):
+            assert inspect.getdoc(thing), name
+
+
+def _as_ruff_sorts(name: str) -> tuple[int, str]:
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+
+
+def test_every_case_has_a_name_of_its_own_and_says_what_it_asks() -> None:
+    for cases in (WIRE_CASES, STREAM_CASES):
+        names = [case.__name__ for case in cases]
+        assert len(names) == len(set(names))
+        for case in cases:
+            doc = inspect.getdoc(case) or ""
+            assert doc.endswith("."), case.__name__
+            assert "\n" not in doc, case.__name__
+
+
+def test_the_cases_that_everybody_knows_are_there() -> None:
+    names = {case.__name__ for case in (*WIRE_CASES, *STREAM_CASES)}
+    assert {
+        *("two_calls", "interleaved_calls", "shared_index", "late_name", "invalid_json_arguments"),
+        *("thinking_with_seal", "cut_at_every_byte", "cancel_while_waiting", "error_after_200"),
+        *("unknown_event", "unicode_line_separators", "response_equals_stream", "prefix_stable"),
+    } <= names
+
+
+# -- the matrix ------------------------------------------------------------------------------------
+
+
+def test_results_are_shown_as_a_matrix_with_the_reasons_below() -> None:
+    results = [
+        Result("text", "mine", Verdict.OK),
+        Result("two_calls", "mine", Verdict.FAIL, "calls: expected 2, got 1"),
+        Result("text", "theirs", Verdict.OK),
+        Result("two_calls", "theirs", Verdict.CANNOT_SAY, "the protocol cannot say: CallPart"),
+    ]
+    assert matrix(results) == textwrap.dedent("""\
+                   mine  theirs
+        text       ok    ok
+        two_calls  FAIL  –
+
+        mine · two_calls: calls: expected 2, got 1
+        """)
+
+
+def test_the_matrix_of_nothing_is_empty() -> None:
+    assert matrix([]).strip() == ""
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_fails_if_a_wire_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--only", "--wire", "tests.conformance.test_kit:MERGING"]) == 1
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0].split() == ["openai_chat"]
+    assert "openai_chat · two_calls: calls: expected [('a', 'read'" in printed
+
+
+def test_the_command_succeeds_if_nothing_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    place = "steno.testing.conformance.speakers:AnthropicMessagesSpeaker"
+    assert main(["--only", "--wire", place]) == 0
+    assert main(["--only", "--streams", "--wire", place]) == 0
+    printed = capsys.readouterr().out
+    assert "FAIL" not in printed
+    assert "http/anthropic_messages" in printed
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("no_such_module:X", "cannot be imported"),
+        ("tests.conformance.test_kit:NOTHING", "cannot be imported"),
+        ("nonsense", "cannot be imported"),
+        ("tests.conformance.test_kit:NOT_A_SPEAKER", "is no Speaker"),
+    ],
+)
+def test_what_is_no_speaker_is_refused(
+    place: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--wire", place])
+    assert caught.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_the_kit_runs_as_a_module() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "steno.testing.conformance", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "--wire MODULE:SPEAKER" in run.stdout
+
+
+# -- pytest ----------------------------------------------------------------------------------------
+
+
+def test_one_line_makes_a_test_of_every_case(tmp_path: Path) -> None:
+    file = tmp_path / "test_mine.py"
+    file.write_text(
+        "from steno.testing.conformance import ScriptedStage\n"
+        "from steno.testing.conformance.in_pytest import stream_test, wire_test\n"
+        "from tests.conformance.test_kit import MERGING\n"
+        "test_wire = wire_test(MERGING)\n"
+        "test_provider = stream_test(ScriptedStage())\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", file],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert run.returncode == 1
+    assert "test_wire[two_calls]" in run.stdout
+    assert f"{len(STREAM_CASES)} passed" not in run.stdout  # those of the wire passed as well
+    assert "test_provider" not in run.stdout.partition("short test summary")[2]
+
+
+# -- for speakers ----------------------------------------------------------------------------------
+
+
+def test_json_is_written_as_servers_write_it() -> None:
+    assert as_json({"a": "ü\u2028"}) == '{"a":"ü\u2028"}'.encode()
+    assert as_json(["\ud83d", "😀"]) == '["\\ud83d","😀"]'.encode()
+    assert as_json({"a": Verbatim('{ "b" : 1.50 }'), "c": [Verbatim("{}")]}) == (
+        b'{"a":{ "b" : 1.50 },"c":[{}]}'
+    )
+
+
+def test_speakers_say_the_same_every_time() -> None:
+    from steno.testing.conformance import End, Say
+
+    for speaker in SPEAKERS:
+        assert speaker.frames([Say("Hi"), End()]) == speaker.frames([Say("Hi"), End()])

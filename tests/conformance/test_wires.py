@@ -1,0 +1,38 @@
+"""Every case against every wire of steno: one test for each cell of the matrix."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from steno.testing.conformance import SPEAKERS, WIRE_CASES, Result, Speaker, Verdict, matrix
+from steno.testing.conformance import run_wire_case as run
+from steno.testing.conformance.cases import WireCase
+from steno.wire import WIRES
+
+MATRIX = Path(__file__).with_name("matrix.txt")
+
+
+@cache
+def result_of(case: WireCase, speaker: Speaker) -> Result:
+    return run(case, speaker)
+
+
+@pytest.mark.requirement("S4-05", "S4-09", "S4-10", "S3-07")
+@pytest.mark.parametrize("speaker", SPEAKERS, ids=lambda speaker: speaker.wire.NAME)
+@pytest.mark.parametrize("case", WIRE_CASES, ids=lambda case: case.__name__)
+def test_a_wire_passes_a_case(case: WireCase, speaker: Speaker) -> None:
+    result = result_of(case, speaker)
+    assert result.verdict is not Verdict.FAIL, str(result)
+
+
+def test_what_a_protocol_cannot_say_is_known() -> None:
+    """`python -m steno.testing.conformance > tests/conformance/matrix.txt` after a wanted change."""
+    results = [result_of(case, speaker) for speaker in SPEAKERS for case in WIRE_CASES]
+    assert matrix(results) == MATRIX.read_text("utf-8")
+
+
+def test_there_is_a_speaker_for_every_wire() -> None:
+    assert tuple(speaker.wire.NAME for speaker in SPEAKERS) == WIRES
