@@ -42,6 +42,7 @@ async def asking(
     patience: Patience | None = None,
     jitter: float = 0.0,
     model: str = "",
+    first_event_s: float | None = None,
     **fields: Any,
 ) -> AsyncGenerator[HttpProvider]:
     """Make a provider for a server on loopback; it waits for nothing but the server."""
@@ -52,6 +53,7 @@ async def asking(
         key=Key(key),
         transport=transport or own,
         retries=retries or Retries(),
+        first_event_s=first_event_s,
         sleep=(patience or Patience()).sleep,
         jitter=lambda: jitter,
     )

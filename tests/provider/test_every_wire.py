@@ -163,6 +163,35 @@ def test_a_whole_answer_of_every_protocol_is_read(vendor: str) -> None:
     assert message.stop_reason is StopReason.END_TURN
 
 
+@pytest.mark.parametrize(
+    ("vendor", "indent"),
+    [(vendor, None) for vendor in CASES]
+    + [(vendor, 1) for vendor in CASES if vendor != "ollama"],  # whose answers are lines
+)
+def test_what_is_said_beside_a_whole_answer_is_kept(vendor: str, indent: int | None) -> None:
+    """The text of the answer is in the message, and not there as well."""
+    beside = {"model": "m-2", "x_lab": {"of": ["the", "lab"]}}
+    body = json.dumps(CASES[vendor].whole | beside, indent=indent).encode()
+    transport = ReplayTransport([Recorded((body[:9], body[9:]), 200, "application/json")])
+    stream = connect(vendor, key=KEY, transport=transport).stream(REQUEST)
+    assert stream.envelope == {}
+    run(stream.collect())
+    assert stream.envelope.items() >= beside.items()
+    assert "Hello" not in json.dumps(stream.envelope)
+
+
+def test_other_choices_of_a_whole_answer_are_kept_for_the_record() -> None:
+    choices = [
+        {"index": n, "message": {"content": str(n)}, "finish_reason": "stop"} for n in (0, 1)
+    ]
+    body = json.dumps({"choices": choices}).encode()
+    transport = ReplayTransport([Recorded((body,), 200, "application/json")])
+    stream = connect("openai", key=KEY, transport=transport).stream(REQUEST)
+    assert run(stream.collect()).text == "0"
+    (other,) = stream.envelope["other_choices"]
+    assert other["message"]["content"] == "1"
+
+
 @every_case
 def test_an_error_of_every_protocol_is_raised(vendor: str) -> None:
     body = json.dumps({"error": {"message": "No such thing.", "type": "invalid"}}).encode()

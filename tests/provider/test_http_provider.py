@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from steno.errors import (
     AuthenticationFailed,
     ContextOverflow,
     CutShort,
+    InvalidValue,
     NotFound,
     Overloaded,
     ProtocolError,
@@ -33,7 +35,8 @@ from steno.errors import (
     RateLimited,
     Unreachable,
 )
-from steno.providers import Auth, HttpStream, Retries, TimeLimits
+from steno.ports import Outgoing
+from steno.providers import Auth, HttpStream, Retries, TimeLimits, connect
 from tests.provider.asking import KEY, REQUEST, Patience, asking, talking
 from tests.provider.server import (
     CUT,
@@ -479,6 +482,67 @@ def test_time_limits_reach_the_caller_as_errors_that_say_which() -> None:
     run(main())
 
 
+class Fed:
+    """A transport, and its one answer, whose pieces come as a test wants them to."""
+
+    status = 200
+
+    def __init__(
+        self, read: Callable[[], Awaitable[bytes]], content_type: str = "text/event-stream"
+    ) -> None:
+        self.headers = {"content-type": content_type}
+        self._read = read
+        self.opened = 0
+        self.is_closed = False
+
+    async def open(self, _: Outgoing) -> Fed:
+        self.opened += 1
+        return self
+
+    async def read(self) -> bytes:
+        return await self._read()
+
+    def close(self) -> Any:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize(
+    ("content_type", "first", "then"),
+    [
+        ("text/event-stream", b": keep-alive\n\n", b": keep-alive\n\n"),
+        ("application/json", b"{", b"\n"),
+    ],
+    ids=["comments", "blank lines in a whole answer"],
+)
+def test_a_server_that_only_keeps_the_connection_alive_is_given_up(
+    content_type: str, first: bytes, then: bytes
+) -> None:
+    async def main() -> None:
+        pieces = chain((first,), repeat(then))
+
+        async def read() -> bytes:
+            await asyncio.sleep(0)
+            return next(pieces)
+
+        fed, patience = Fed(read, content_type), Patience()
+        settings: dict[str, Any] = {"transport": fed, "patience": patience, "first_event_s": 0.01}
+        async with asking("http://lab.example", **settings) as provider:
+            with pytest.raises(Unreachable, match=r"^lab: no event within 0\.01 s") as caught:
+                await provider.stream(REQUEST).collect()
+        assert not caught.value.retryable
+        assert (fed.opened, patience.waited) == (1, [])
+        assert fed.is_closed
+
+    run(main())
+
+
+@pytest.mark.parametrize("seconds", [0, -1])
+def test_a_limit_that_leaves_no_time_is_refused(seconds: float) -> None:
+    with pytest.raises(InvalidValue, match="first_event_s: must be above 0"):
+        connect("vllm", first_event_s=seconds)
+    connect("vllm", first_event_s=None)
+
+
 # -- letting go ----------------------------------------------------------------------------------
 
 STALLS: dict[str, Script] = {
@@ -529,6 +593,32 @@ def test_closing_ends_a_waiting_read_and_the_connection(where: str) -> None:
             message = await reader
         assert message.stop_reason is StopReason.ABORTED
         assert message.text == ("Hel" if where == "inside the stream" else None)
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-04")
+def test_closing_while_the_first_bytes_arrive_closes_the_connection() -> None:
+    """Both in one turn of the loop: the read wakes up before it can be cancelled."""
+
+    async def main() -> None:
+        waits = asyncio.Event()
+        piece: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def read() -> bytes:
+            waits.set()
+            return await piece
+
+        fed = Fed(read)
+        async with asking("http://lab.example", transport=fed) as provider:
+            stream = provider.stream(REQUEST)
+            reader = asyncio.create_task(stream.collect())
+            await waits.wait()
+            piece.set_result(said("Hel", finish=None)[0])
+            stream.close()
+            message = await reader
+        assert fed.is_closed
+        assert (message.stop_reason, message.content) == (StopReason.ABORTED, ())
 
     run(main())
 

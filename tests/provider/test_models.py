@@ -6,9 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from steno.errors import NotFound, ProtocolError, StenoError
 from steno.providers import Capabilities, HttpProvider, Key, connect
+from steno.providers.endpoint import ENDPOINTS
+from steno.providers.models import read_ollama_show
 from steno.transport.replay import Recorded, ReplayTransport
 from tests.provider.asking import Patience, row
 from tests.provider.server import run
@@ -236,3 +240,79 @@ def test_a_server_without_a_list_says_so() -> None:
     provider = connect("vllm", transport=ReplayTransport([said({"error": "no"}, 404)]))
     with pytest.raises(StenoError):
         run(provider.models())
+
+
+# -- any JSON ------------------------------------------------------------------------------------
+
+NAMES = st.sampled_from(
+    [
+        *("data", "models", "id", "name", "meta", "n_ctx", "top_provider", "max_completion_tokens"),
+        *("capabilities", "model_info", "a.context_length", "b.context_length", "thinking"),
+        *("supported_parameters", "architecture", "input_modalities", "image_input", "supported"),
+        *("supportedGenerationMethods", "displayName", "display_name", "inputTokenLimit"),
+        *("has_more", "last_id", "nextPageToken", "context_length", "max_input_tokens"),
+    ]
+)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(["", "models/", "models/x", "tools", "generateContent"])
+)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+ENTRIES = st.lists(
+    st.dictionaries(NAMES, JSON, max_size=4).map(lambda entry: {"id": "i", "name": "n"} | entry),
+    max_size=3,
+)
+ANSWERS = JSON | st.builds(
+    lambda more, entries: more | {"data": entries, "models": entries},
+    st.dictionaries(NAMES, JSON, max_size=3),
+    ENTRIES,
+)
+
+
+@pytest.mark.parametrize("wire", ENDPOINTS)
+@given(answer=ANSWERS)
+def test_any_json_is_a_list_of_models_or_a_protocol_error(wire: str, answer: Any) -> None:
+    try:
+        page = ENDPOINTS[wire].read_models(answer)
+    except ProtocolError:
+        return
+    assert all(model.id for model in page.models)
+    query = page.next_query or {}
+    assert all(query.values())
+
+
+@given(answer=JSON)
+def test_any_json_about_one_model_is_a_model_or_a_protocol_error(answer: Any) -> None:
+    try:
+        model = read_ollama_show("m", answer)
+    except ProtocolError:
+        assert not isinstance(answer, dict)
+        return
+    assert model.id == "m"
+    assert model.context_tokens is None or model.context_tokens > 0
+
+
+@pytest.mark.parametrize("facts", [[1], "text", 7, True, {"a.context_length": "long"}])
+def test_odd_facts_about_a_model_count_as_not_said(facts: object) -> None:
+    provider = connect("ollama", transport=ReplayTransport([said({"model_info": facts})]))
+    assert run(provider.describe("m")).context_tokens is None
+
+
+@pytest.mark.parametrize("vendor", ["vllm", "anthropic", "google", "ollama"])
+def test_a_model_described_too_deeply_is_a_protocol_error(vendor: str) -> None:
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    entry = {"id": "a", "name": "a", "deep": deep}
+    with pytest.raises(ProtocolError, match="models: "):
+        listed(vendor, {"data": [entry], "models": [entry]})
+    provider = connect("ollama", transport=ReplayTransport([said(entry)]))
+    with pytest.raises(ProtocolError, match="models: "):
+        run(provider.describe("a"))

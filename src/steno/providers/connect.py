@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from steno.errors import AuthenticationFailed, InvalidValue
 from steno.ports import Transport
 from steno.providers.catalog import CATALOG
-from steno.providers.http import HttpProvider
+from steno.providers.http import FIRST_EVENT_S, HttpProvider
 from steno.providers.key import Key, find_key
 from steno.providers.retry import DEFAULT_RETRIES, Retries
 from steno.providers.vendor import Vendor, check_base_url
@@ -24,6 +24,7 @@ def connect(
     base_url: str | None = None,
     transport: Transport | None = None,
     retries: Retries = DEFAULT_RETRIES,
+    first_event_s: float | None = FIRST_EVENT_S,
     vendors: Mapping[str, Vendor] = CATALOG,
     environ: Mapping[str, str] | None = None,
 ) -> HttpProvider:
@@ -33,8 +34,10 @@ def connect(
             message = await provider.stream(request).collect()
 
     `model` is asked for where a request names none. The key comes from `environ`, that of the
-    process unless given, if none is passed. Raises InvalidValue for a vendor that is not known
-    or an address that is none, AuthenticationFailed if a key is needed and there is none.
+    process unless given, if none is passed. A server that keeps the connection alive and says
+    nothing is given up after `first_event_s`. Raises InvalidValue for a vendor that is not known,
+    an address that is none or a limit that is not above 0, AuthenticationFailed if a key is
+    needed and there is none.
     """
     if isinstance(vendor, str):
         if vendor not in vendors:
@@ -53,6 +56,7 @@ def connect(
         else Key(key),
         transport=transport,
         retries=retries,
+        first_event_s=first_event_s,
     )
 
 

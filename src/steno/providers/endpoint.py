@@ -25,8 +25,11 @@ class Endpoint(NamedTuple):
     show_path: str | None = None
     """Where one model is asked about by its name, where lists do not say enough."""
     headers: Mapping[str, str] = MappingProxyType({})
-    streams_json: bool = False
-    """A stream is JSON too, and its decoder takes a whole answer as a short one."""
+    whole_event: bytes | None = b"%b"
+    """A whole answer as the one event of a stream, which tells as much about it.
+
+    None where a stream is JSON too, and its decoder takes a whole answer as a short one.
+    """
 
     def path_for(self, model: str) -> str:
         """Return where requests to a model go. Raises InvalidRequest if it has to be named."""
@@ -59,20 +62,27 @@ def _nothing(_: Vendor) -> dict[str, Any]:
 
 ENDPOINTS: Final = {
     "openai_chat": Endpoint("/chat/completions", "/models", read_openai, _dialect),
-    "openai_responses": Endpoint("/responses", "/models", read_openai, _provider),
+    "openai_responses": Endpoint(
+        "/responses",
+        "/models",
+        read_openai,
+        _provider,
+        whole_event=b'{"type":"response.completed","response":%b}',
+    ),
     "anthropic_messages": Endpoint(
         "/v1/messages",
         "/v1/models?limit=1000",
         read_anthropic,
         _provider_and_strict,
         headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
+        whole_event=b'{"type":"message_start","message":%b}',
     ),
     "gemini": Endpoint(
         "/{model}:streamGenerateContent?alt=sse",
         "/models?pageSize=1000",
         read_gemini,
         _provider,
-        streams_json=True,
+        whole_event=None,
     ),
     "ollama_chat": Endpoint(
         "/api/chat",
@@ -80,7 +90,7 @@ ENDPOINTS: Final = {
         read_ollama,
         _nothing,
         show_path="/api/show",
-        streams_json=True,
+        whole_event=None,
     ),
 }
 """The protocols that vendors are spoken to in, by the name of the wire."""

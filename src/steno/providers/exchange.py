@@ -28,6 +28,7 @@ _log = logging.getLogger("steno.providers")
 
 MAX_ERROR_BYTES: Final = 1024 * 1024
 """What is read of an answer that is an error; the rest explains nothing."""
+_LINES_TO_BLANKS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
 class Conduct(NamedTuple):
@@ -38,6 +39,8 @@ class Conduct(NamedTuple):
     sleep: Callable[[float], Awaitable[object]]
     jitter: Callable[[], float]
     """A number from 0 to 1, a new one each time."""
+    first_event_s: float | None = None
+    """From the first byte of the body to the first event; the transport limits all other waits."""
 
     async def persist(self, attempt: Callable[[], Awaitable[T]], whom: str) -> T:
         """Make an attempt until it succeeds or is of no use. Raises its last StenoError."""
@@ -61,8 +64,8 @@ class Reading(NamedTuple):
     provider: str
     """Whom its seals will be for."""
     model: str | None
-    streams_json: bool
-    """The decoder of streams takes a whole answer as well."""
+    whole_event: bytes | None
+    """A whole answer as an event (see `Endpoint`), or None if the decoder of streams takes it."""
 
     def new_decoder(self) -> StreamDecoder:
         """Begin to read a stream."""
@@ -71,6 +74,15 @@ class Reading(NamedTuple):
     def decode_whole(self, body: bytes) -> AssistantMessage:
         """Read an answer that came at once."""
         return self.wire.decode_response(body, provider=self.provider, model=self.model)
+
+    def hear_whole(self, body: bytes) -> StreamDecoder:
+        """Return a decoder that heard a whole answer as a stream: for its envelope, nothing else."""
+        assert self.whole_event is not None
+        # In JSON a line ends between two tokens or not at all, and there a blank does as well.
+        line = self.whole_event % body.translate(_LINES_TO_BLANKS)
+        decoder = self.new_decoder()
+        decoder.feed(b"data: " + line + b"\n\n")
+        return decoder
 
 
 @final
@@ -93,6 +105,7 @@ class Exchange:
         self._answer: Answer | None = None
         self._decoder: StreamDecoder | None = None
         self._is_at_end = False
+        self._is_closed = False
         self._beginning: asyncio.Timeout | None = None
         """While the first event is waited for: a deadline, set when somebody closes the stream."""
 
@@ -122,6 +135,7 @@ class Exchange:
 
     def close(self) -> None:
         """Drop the connection, and end a read that waits."""
+        self._is_closed = True
         if self._beginning is not None:
             self._beginning.reschedule(0)
         elif self._answer is not None:
@@ -138,13 +152,29 @@ class Exchange:
             answer.close()
             raise
         self._answer = answer
+        if self._is_closed:
+            # Its bytes came in the same turn of the loop as `close`, too late to be cancelled.
+            answer.close()
         return events
 
     async def _read_first(self, answer: Answer) -> Iterator[Event]:
         if not 200 <= answer.status < 300:
             raise await _read_error(answer)
         first = await answer.read()
-        if not self._reading.streams_json and _is_json(answer, first):
+        limit_s = self._conduct.first_event_s
+        patience = asyncio.timeout(limit_s)
+        try:
+            async with patience:
+                return await self._read_first_event(answer, first)
+        except TimeoutError:
+            if not patience.expired():
+                raise
+        # Not tried again: who waited for so long would wait for so long once more.
+        rule = f"no event within {limit_s:g} s, though the connection was kept alive"
+        raise Unreachable(f"{self._reading.provider}: {rule}", retryable=False)
+
+    async def _read_first_event(self, answer: Answer, first: bytes) -> Iterator[Event]:
+        if self._reading.whole_event is not None and _is_json(answer, first):
             return await self._read_whole(answer, first)
         self._decoder = self._reading.new_decoder()
         events: Iterator[Event] | None = self._decode(first)
@@ -172,7 +202,10 @@ class Exchange:
         while pieces[-1]:
             pieces.append(await answer.read())
         self._is_at_end = True
-        return tell(self._reading.decode_whole(b"".join(pieces)))
+        body = b"".join(pieces)
+        message = self._reading.decode_whole(body)
+        self._decoder = self._reading.hear_whole(body)
+        return tell(message)
 
 
 async def fetch(transport: Transport, outgoing: Outgoing) -> bytes:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, Self, final
 from urllib.parse import urlencode
 
 import msgspec
 
-from steno.errors import NotFound, ProtocolError, StenoError
-from steno.message import Message
+from steno.errors import InvalidValue, NotFound, ProtocolError, StenoError
 from steno.ports import Outgoing, Transport
+from steno.providers.conversations import Conversations
 from steno.providers.endpoint import endpoint_of, new_encoder
 from steno.providers.exchange import Conduct, Exchange, Reading, fetch
 from steno.providers.key import Key
@@ -26,9 +27,10 @@ from steno.providers.stream import SourceStream
 from steno.providers.vendor import Vendor
 from steno.request import Request
 from steno.transport.http import HttpTransport
-from steno.wire import Encoded, Encoder, Loss, load_wire
+from steno.wire import Loss, load_wire
 
-_MOST_CONVERSATIONS: Final = 8
+FIRST_EVENT_S: Final = 1800
+"""Models that think unseen take many minutes, and their servers keep the connection alive."""
 _MOST_PAGES: Final = 50
 
 _HEADERS: Final = {
@@ -50,13 +52,18 @@ class HttpProvider:
         key: Key | None = None,
         transport: Transport | None = None,
         retries: Retries = DEFAULT_RETRIES,
+        first_event_s: float | None = FIRST_EVENT_S,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """Take a row and everything that acts. A transport that is given stays open.
 
-        Raises InvalidValue if the row names a wire that there is not.
+        `first_event_s` is how long a server may send bytes that say nothing, such as comments
+        that keep a connection alive, before the first event; None for as long as it likes.
+        Raises InvalidValue if the row names a wire that there is not, or a limit is not above 0.
         """
+        if first_event_s is not None and first_event_s <= 0:
+            raise InvalidValue("first_event_s: must be above 0")
         self.vendor = vendor
         self.model = model
         """What is asked for where a request names no model."""
@@ -64,8 +71,8 @@ class HttpProvider:
         self._wire = load_wire(vendor.wire)
         self._key = key or Key()
         self._owns_transport = transport is None
-        self._conduct = Conduct(transport or HttpTransport(), retries, sleep, jitter)
-        self._encoders = _Encoders(vendor)
+        self._conduct = Conduct(transport or HttpTransport(), retries, sleep, jitter, first_event_s)
+        self._conversations = Conversations(partial(new_encoder, vendor))
 
     def __repr__(self) -> str:
         return f"HttpProvider({self.vendor.name!r}, base_url={self.vendor.base_url!r}, model={self.model!r})"
@@ -77,7 +84,11 @@ class HttpProvider:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections, unless they are those of a transport that was passed in."""
+        """Let go of what was written, and of the connections.
+
+        Those of a transport that was passed in stay.
+        """
+        self._conversations.clear()
         if self._owns_transport:
             await self._conduct.transport.close()
 
@@ -89,11 +100,11 @@ class HttpProvider:
         if not request.model and self.model:
             request = msgspec.structs.replace(request, model=self.model)
         path = self._endpoint.path_for(request.model)
-        encoded = self._encoders.encode(request)
+        encoded = self._conversations.encode(request)
         exchange = Exchange(
             self._outgoing("POST", path, encoded.body),
             Reading(
-                self._wire, self.vendor.sealer, request.model or None, self._endpoint.streams_json
+                self._wire, self.vendor.sealer, request.model, self._endpoint.whole_event
             ),
             conduct=self._conduct,
             key=self._key,
@@ -169,22 +180,3 @@ class HttpStream(SourceStream):
     def envelope(self) -> dict[str, Any]:
         """What the provider said about its answer (id, model, ...), for the record."""
         return self._exchange.envelope
-
-
-@final
-class _Encoders:
-    """An encoder for each conversation that goes on: the next body is a join of what was written."""
-
-    def __init__(self, vendor: Vendor) -> None:
-        self._vendor = vendor
-        self._by_beginning: dict[tuple[Message, ...], Encoder] = {}
-
-    def encode(self, request: Request) -> Encoded:
-        # Conversations are told apart by how they begin; an encoder that gets another one after
-        # all starts anew.
-        beginning = request.messages[:2]
-        encoder = self._by_beginning.pop(beginning, None) or new_encoder(self._vendor)
-        self._by_beginning[beginning] = encoder
-        if len(self._by_beginning) > _MOST_CONVERSATIONS:
-            del self._by_beginning[next(iter(self._by_beginning))]
-        return encoder.encode(request, stream=True)

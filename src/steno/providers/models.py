@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple, final
 
-from steno.errors import ProtocolError
+from steno.errors import InvalidValue, ProtocolError
 from steno.json_object import JsonObject
 from steno.providers.vendor import UNKNOWN, Capabilities
 from steno.value import Quiet
@@ -62,7 +62,7 @@ def read_gemini(answer: Any) -> Page:
 def read_ollama(answer: Any) -> Page:
     """Read Ollama's `/api/tags`, which says nothing about what a model can do."""
     entries = _objects(_list(answer, "models"), "name")
-    return Page(tuple([Model(id=entry["name"], raw=JsonObject(entry)) for entry in entries]))
+    return Page(tuple([Model(id=entry["name"], raw=_keep(entry)) for entry in entries]))
 
 
 def read_ollama_show(model: str, answer: Any) -> Model:
@@ -70,11 +70,11 @@ def read_ollama_show(model: str, answer: Any) -> Model:
     if not isinstance(answer, dict):
         raise ProtocolError("models: not an object")
     words = answer.get("capabilities")
-    facts = answer.get("model_info") or {}
-    lengths = [value for name, value in facts.items() if name.endswith(".context_length")]
+    facts = _object(answer, "model_info")
+    lengths = [_count(value) for name, value in facts.items() if name.endswith(".context_length")]
     return Model(
         id=model,
-        context_tokens=_count(lengths[0]) if lengths else None,
+        context_tokens=next(filter(None, lengths), None),
         capabilities=Capabilities(
             tools="tools" in words,
             vision="vision" in words,
@@ -83,7 +83,7 @@ def read_ollama_show(model: str, answer: Any) -> Model:
         )
         if isinstance(words, list)
         else UNKNOWN,
-        raw=JsonObject(answer),
+        raw=_keep(answer),
     )
 
 
@@ -111,7 +111,7 @@ def _openai_model(entry: Json) -> Model:
             entry.get("max_completion_tokens") or top.get("max_completion_tokens")
         ),
         capabilities=_openai_capabilities(entry),
-        raw=JsonObject(entry),
+        raw=_keep(entry),
     )
 
 
@@ -146,7 +146,7 @@ def _anthropic_model(entry: Json) -> Model:
             thinking=_truth(_object(said, "thinking").get("supported")),
             strict=_truth(_object(said, "structured_outputs").get("supported")),
         ),
-        raw=JsonObject(entry),
+        raw=_keep(entry),
     )
 
 
@@ -158,13 +158,14 @@ def _gemini_model(entry: Json) -> Model:
         context_tokens=_count(entry.get("inputTokenLimit")),
         max_output_tokens=_count(entry.get("outputTokenLimit")),
         capabilities=Capabilities(thinking=_truth(entry.get("thinking"))),
-        raw=JsonObject(entry),
+        raw=_keep(entry),
     )
 
 
 def _generates(entry: Json) -> bool:
     methods = entry.get("supportedGenerationMethods")
-    return not isinstance(methods, list) or "generateContent" in methods
+    is_named = entry["name"] != "models/"
+    return is_named and (not isinstance(methods, list) or "generateContent" in methods)
 
 
 # -- values of any shape ---------------------------------------------------------------------
@@ -182,6 +183,13 @@ def _objects(entries: list[Any], key: str) -> Iterator[Json]:
     for entry in entries:
         if isinstance(entry, dict) and isinstance(entry.get(key), str) and entry[key]:
             yield entry
+
+
+def _keep(said: Json) -> JsonObject:
+    try:
+        return JsonObject(said)
+    except InvalidValue:
+        raise ProtocolError("models: nested too deeply") from None
 
 
 def _object(entry: Json, name: str) -> Json:

@@ -1,0 +1,81 @@
+"""What was written of conversations that may go on: the next body is a join of it and of what is new.
+
+It knows neither vendors nor networks; how long anything is kept is a question of bytes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, final
+
+from steno.request import Request
+from steno.wire import Encoded, Encoder
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of bodies, images included. The messages are held too, most often by the caller as well."""
+MOST_CONVERSATIONS: Final = 32
+"""Each is compared with a request, so their number has a bound even where they are small."""
+
+
+class _Kept(NamedTuple):
+    """An encoder, whom it writes for, and how much it holds."""
+
+    encoder: Encoder
+    model: str
+    size: int
+
+    def fits(self, request: Request) -> bool:
+        """Tell whether the request goes on where this encoder has come to."""
+        written = self.encoder.messages
+        return (
+            self.model == request.model
+            and len(written) <= len(request.messages)
+            and request.messages[: len(written)] == written
+        )
+
+
+@final
+class Conversations:
+    """Encodes requests, each with the encoder that has written most of it already.
+
+    That is the one whose messages are the longest beginning of the request, for the same model;
+    if there is none, a new one starts. So conversations that begin alike do not get into each
+    other's way, and one that is told differently leaves the old one behind. What is kept holds
+    messages and their bytes: the bodies of all together are at most `most_bytes`, the longest
+    unused go first, and the newest stays whatever its size.
+    """
+
+    def __init__(self, new_encoder: Callable[[], Encoder], *, most_bytes: int = MOST_BYTES) -> None:
+        """Take what makes encoders, all for the same vendor."""
+        self._new_encoder = new_encoder
+        self._most_bytes = most_bytes
+        self._kept: list[_Kept] = []
+        """The newest last."""
+
+    def encode(self, request: Request) -> Encoded:
+        """Write a request that asks for a stream. Raises InvalidRequest."""
+        encoder = self._take(request) or self._new_encoder()
+        encoded = encoder.encode(request, stream=True)
+        self._kept.append(_Kept(encoder, request.model, len(encoded.body)))
+        self._let_go()
+        return encoded
+
+    def clear(self) -> None:
+        """Forget all conversations; those that go on are written anew."""
+        self._kept.clear()
+
+    def _take(self, request: Request) -> Encoder | None:
+        """Take out the encoder to go on with: one that fails is not kept."""
+        longest_first = sorted(self._kept, key=lambda kept: -len(kept.encoder.messages))
+        found = next((kept for kept in longest_first if kept.fits(request)), None)
+        if found is None:
+            return None
+        self._kept = [kept for kept in self._kept if kept is not found]
+        return found.encoder
+
+    def _let_go(self) -> None:
+        size = sum(kept.size for kept in self._kept)
+        while len(self._kept) > 1 and (
+            size > self._most_bytes or len(self._kept) > MOST_CONVERSATIONS
+        ):
+            size -= self._kept.pop(0).size
