@@ -103,9 +103,7 @@ class HttpProvider:
         encoded = self._conversations.encode(request)
         exchange = Exchange(
             self._outgoing("POST", path, encoded.body),
-            Reading(
-                self._wire, self.vendor.sealer, request.model, self._endpoint.whole_event
-            ),
+            Reading(self._wire, self.vendor.sealer, request.model, self._endpoint.whole_event),
             conduct=self._conduct,
             key=self._key,
         )
