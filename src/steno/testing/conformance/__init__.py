@@ -45,6 +45,7 @@ from steno.testing.conformance.speaker import (
     Verbatim,
     as_json,
     cannot_say,
+    object_text,
     sse,
     without_none,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "as_json",
     "cannot_say",
     "matrix",
+    "object_text",
     "run_stream_case",
     "run_stream_cases",
     "run_wire_case",

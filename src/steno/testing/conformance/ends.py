@@ -30,6 +30,9 @@ _FULL: Final = (
     Usage(input_tokens=100, output_tokens=20, cache_read_tokens=64, thinking_tokens=5),
     Usage(input_tokens=100, output_tokens=20, cache_read_tokens=64),
 )
+_STATUSES: Final = {400: False, 401: False, 404: False, 429: True, 503: True}
+"""Statuses, and whether to try again."""
+_BODIES: Final = (b"", b"<html>no</html>", b'{"error":{"message":"no"}}', b"\xff", b"[]")
 _REASONS: Final = (
     StopReason.END_TURN,
     StopReason.LENGTH,
@@ -117,14 +120,8 @@ def error_keeps_what_came(speaker: Speaker) -> None:
 
 def error_in_place_of_an_answer(speaker: Speaker) -> None:
     """A status that is no success becomes an error which says whether to try again."""
-    for status, is_retryable in (
-        (400, False),
-        (401, False),
-        (404, False),
-        (429, True),
-        (503, True),
-    ):
-        for body in (b"", b"<html>no</html>", b'{"error":{"message":"no"}}', b"\xff", b"[]"):
+    for status, is_retryable in _STATUSES.items():
+        for body in _BODIES:
             error = speaker.wire.decode_error(status, body, {"retry-after": "7"})
             require(isinstance(error, ProviderError), f"status {status} is no ProviderError")
             expect(error.status, status, "status")
@@ -135,7 +132,6 @@ def error_in_place_of_an_answer(speaker: Speaker) -> None:
 def cut_short(speaker: Speaker) -> None:
     """A stream that ends before the model did says so, and what came stands."""
     frames = speaker.frames([Say("Hal"), Say("lo"), End()])
-    heard = listen(speaker.wire, frames)
     said = [place for place, _ in enumerate(frames) if _text_of(speaker, frames[: place + 1])]
     require(bool(said), "no text after any of the events")
     heard = listen(speaker.wire, frames[: said[0] + 1])

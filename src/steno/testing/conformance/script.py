@@ -131,7 +131,10 @@ class Fail:
 
 @dataclass(frozen=True)
 class Silence:
-    """The server says nothing more and does not hang up. For providers; no bytes say it."""
+    """The server says nothing more and does not hang up: the last line of a script, if at all.
+
+    It is for providers; no bytes say it.
+    """
 
 
 Line: TypeAlias = (

@@ -61,28 +61,25 @@ def _is_whole(payload: bytes) -> bool:
     return is_json_text(payload.decode(errors="replace"))
 
 
-_STRING: Final = rb'(?:[^"\\]++|\\.)*+'
-_BRACE: Final = re.compile(
-    rb'(?:[^"{}]++|"' + _STRING + rb'")*+'
-    rb'(?:(?P<brace>[{}])|"' + _STRING + rb"(?P<cut>\\?)\Z|\Z)",
-    re.DOTALL,
-)
-"""Up to the next brace that is not inside a string, or the end, which may be inside one."""
-_REST_OF_STRING: Final = re.compile(_STRING + rb'(?:"|(?P<cut>\\?)\Z)', re.DOTALL)
+_MARK: Final = re.compile(rb'["{}]').search
+# Nothing possessive here: Python 3.11 got that wrong in its first releases.
+_IN_STRING: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL).match
+_QUOTE, _OPENING = b'"{'
 
 
 @final
 class ObjectSplitter(Pieces):
     """Cuts JSON objects out of an array, or out of nothing around them; each byte is read once."""
 
-    __slots__ = ("_cut", "_depth")
+    __slots__ = ("_depth", "_in_string", "_is_escaped")
 
     def __init__(self, *, max_bytes: int = MAX_BYTES) -> None:
         """Start at the beginning of a stream."""
         super().__init__(max_bytes=max_bytes)
         self._depth = 0
-        self._cut: bytes | None = None
-        """Inside a string: a backslash that waits for what it escapes, or nothing."""
+        self._in_string = False
+        self._is_escaped = False
+        """Whether a backslash waits for what it escapes."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take more bytes; return the objects that are whole now. Raises ProtocolError."""
@@ -90,20 +87,22 @@ class ObjectSplitter(Pieces):
             return []
         found: list[bytes] = []
         start = 0
-        for match in _BRACE.finditer(data, self._end_of_string(data)):
-            brace = match["brace"]
-            if brace == b"{":
+        at = self._skip_string(data, 0) if self._in_string else 0
+        while (match := _MARK(data, at)) is not None:
+            at = match.end()
+            mark = data[at - 1]
+            if mark == _QUOTE:
+                at = self._skip_string(data, at)
+            elif mark == _OPENING:
                 if self._depth == 0:
-                    found += _between(self._join(data[start : match.end() - 1]))
-                    start = match.end() - 1
+                    found += _between(self._join(data[start : at - 1]))
+                    start = at - 1
                 self._depth += 1
-            elif brace == b"}" and self._depth > 0:
+            elif self._depth > 0:
                 self._depth -= 1
                 if self._depth == 0:
-                    found.append(self._join(data[start : match.end()]))
-                    start = match.end()
-            elif brace is None and match["cut"] is not None:
-                self._cut = match["cut"]
+                    found.append(self._join(data[start:at]))
+                    start = at
         if start < len(data):
             self._hold(data[start:])
         self._check_lines(found)
@@ -113,14 +112,14 @@ class ObjectSplitter(Pieces):
         """Return what is left at the end: half an object, or what is none."""
         return _between(self._join(b""))
 
-    def _end_of_string(self, data: bytes) -> int:
-        """Return where the string ends that the last piece broke off in."""
-        if self._cut is None:
-            return 0
-        match = _REST_OF_STRING.match(data, len(self._cut))
-        assert match is not None  # the pattern takes whatever comes
-        self._cut = match["cut"]
-        return match.end()
+    def _skip_string(self, data: bytes, at: int) -> int:
+        """Return where a string ends that goes on at `at`: behind its quote, or with the data."""
+        match = _IN_STRING(data, at + self._is_escaped)
+        assert match is not None  # the pattern takes nothing as well
+        end = match.end()
+        self._is_escaped = data[end:] == b"\\"
+        self._in_string = data[end : end + 1] != b'"'
+        return len(data) if self._in_string else end + 1
 
 
 def _between(text: bytes) -> list[bytes]:

@@ -18,7 +18,7 @@ from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.wire.gemini.shapes import LEGAL_NAME, NAME
 from steno.wire.gemini.spelling import Fields, snake_case, spell
-from steno.wire.open import read_as
+from steno.wire.open import NOT_AS_EXPECTED, explain, read_as
 from steno.wire.reading import tool_of
 from steno.wire.writing import FORM, Losses, extras_of, wire_name
 
@@ -57,7 +57,10 @@ def _is_group_of_objects(entry: dict[str, Raw]) -> bool:
 
 def _read_member(name: str, raw: Raw, tools: dict[str, ToolDefinition]) -> Any:
     """Return the member of a tool, with names for the declarations that we can say."""
-    value = msgspec.json.decode(raw)
+    try:
+        value = msgspec.json.decode(raw)
+    except NOT_AS_EXPECTED as exc:
+        raise InvalidRequest(f"tools: {explain(exc)}") from None
     if name not in _GROUPS or not isinstance(value, list):
         return value
     for position, declaration in enumerate(msgspec.json.decode(raw, type=list[Raw])):

@@ -112,7 +112,11 @@ def _tool(raw: Raw) -> ToolDefinition | None:
     if name and LEGAL_NAME.fullmatch(name) is None:
         members.note("name", name)
     schema = {"type": "object", **(parameters or {})}
-    if strict and close_objects(schema) != schema:
+    try:
+        is_open = bool(strict) and close_objects(schema) != schema
+    except InvalidValue:
+        return None  # nested beyond reason
+    if is_open:
         kept["strict"], strict = True, False  # closing it would change it
     if kept:
         members.note("function", kept)
