@@ -49,7 +49,7 @@ coverage: $(READY) ## run all tests and show the lines and branches they miss
 	@$(PY) -m coverage report
 
 property: $(READY) ## run the property tests with many more examples
-	@$(PY) -m pytest tests/property --hypothesis-profile=long $(FLAGS)
+	@$(PY) -m pytest tests/property tests/wire/test_fuzz.py --hypothesis-profile=long $(FLAGS)
 
 corpus: $(READY) ## decode recorded traffic: STENO_CORPUS=folder make corpus
 	@$(PY) -m tests.corpus

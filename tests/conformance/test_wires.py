@@ -20,7 +20,7 @@ def result_of(case: WireCase, speaker: Speaker) -> Result:
     return run(case, speaker)
 
 
-@pytest.mark.requirement("S4-05", "S4-09", "S4-10", "S3-07")
+@pytest.mark.requirement("S4-05", "S4-09", "S4-10", "S1-02", "S2-21")
 @pytest.mark.parametrize("speaker", SPEAKERS, ids=lambda speaker: speaker.wire.NAME)
 @pytest.mark.parametrize("case", WIRE_CASES, ids=lambda case: case.__name__)
 def test_a_wire_passes_a_case(case: WireCase, speaker: Speaker) -> None:

@@ -94,9 +94,8 @@ class Encoder(BaseEncoder):
         if request.stop:
             members["stop_sequences"] = request.stop
         tools = [self._tool(tool, losses, f".tools[{n}]") for n, tool in enumerate(request.tools)]
-        others = extras.pop("tools", None)
-        if tools or others is not None:
-            members["tools"] = add_others(tools, others)
+        if tools or "tools" in extras:
+            members["tools"] = add_others(tools, extras.pop("tools", None))
         if request.tool_choice is not None:
             members["tool_choice"] = _tool_choice(request) | form.get("tool_choice", {})
         return members | extras

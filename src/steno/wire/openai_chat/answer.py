@@ -28,6 +28,7 @@ from steno.wire.open import (
     Rest,
     mend,
     parsed,
+    parsed_extras,
     plain,
     read_as,
     reader,
@@ -268,7 +269,7 @@ class _Turn:
                 arguments = text_of(inner.pop("arguments"))  # an object, where a string is due
             rest |= inner
         events.append(ToolCallDelta(index, call.id, name, arguments))
-        extras = parsed(rest) | ({"type": "custom"} if custom else {})
+        extras = parsed_extras(rest) | ({"type": "custom"} if custom else {})
         if extras and index is not None:
             events.append(ExtrasAdded(index, {NAME: extras}))
         elif extras:

@@ -227,7 +227,8 @@ def _content(members: Members) -> tuple[Any, ...]:
         members.note("content", "parts")
         return tuple(map(_part, parts))
     if "content" in members:
-        members.take("content", Raw)
+        if text_of(members.take("content", Raw) or b"null") != "null":
+            raise InvalidRequest("content: neither text nor parts")
     else:
         members.note("content", "absent")
     return ()
