@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ import pytest
 from steno import (
     AssistantMessage,
     ChatMessage,
+    Event,
     Image,
     ImageData,
     InvalidToolCall,
@@ -28,8 +28,8 @@ from steno import (
     Usage,
 )
 from steno.errors import CutShort, Overloaded, StenoError
-from steno.event import Event
 from steno.wire import gemini
+from tests.unit.probes import watch
 from tests.wire.told import events_of, message_of, sse
 
 PNG = base64.b64encode(b"\x89PNG").decode()
@@ -300,19 +300,19 @@ def test_a_whole_argument_replaces_the_fragments_before_it(between: Any, argumen
 
 
 def test_a_text_in_many_fragments_is_put_together_once() -> None:
-    few, many = min(_time_of(200) for _ in range(3)), min(_time_of(800) for _ in range(3))
-    assert many < 10 * few
+    joins = {count: _joins_of(count) for count in (50, 200)}
+    assert joins[50] == joins[200]
 
 
-def _time_of(count: int) -> float:
-    more = sse(chunk(fragment("$.a", "words " * 4000, goes_on=True)))
-    pieces = [sse(chunk(OPENING)), *[more] * count, sse(chunk(CLOSING), STOP)]
-    start = time.process_time()
-    events = events_of(gemini, *pieces)
-    duration = time.process_time() - start
-    [made] = message_of(events).tool_calls
-    assert len(made.arguments) == len('{"a":""}') + count * len("words " * 4000)
-    return duration
+def _joins_of(count: int) -> int:
+    """Count how often texts are joined while a call of `count` fragments is read."""
+    more = sse(chunk(fragment("$.a", "words ", goes_on=True)))
+    body = b"".join([sse(chunk(OPENING)), *[more] * count, sse(chunk(CLOSING), STOP)])
+    found: list[Event] = []
+    work = watch(lambda: found.extend(events_of(gemini, body)))
+    [made] = message_of(found).tool_calls
+    assert made.arguments == '{"a":"' + "words " * count + '"}'
+    return sum(getattr(call, "__qualname__", "") == "str.join" for call in work.c)
 
 
 def test_a_path_that_leads_too_deep_is_the_name_of_an_argument() -> None:
