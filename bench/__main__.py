@@ -20,6 +20,7 @@ from bench import (
     report,
     startup,
     tools,
+    wires,
 )
 from bench.findings import Finding
 from bench.harness import Settings, Stopwatch
@@ -33,6 +34,7 @@ WORKS: dict[str, Callable[[Stopwatch], list[Finding]]] = {
     "startup": startup.run,
     "history": history.run,
     "tools": tools.run,
+    "wires": wires.run,
 }
 RESULTS = Path(__file__).parent / "results"
 
