@@ -169,3 +169,8 @@ def test_a_missing_key_is_said_with_the_name_of_its_variable(environ: dict[str, 
 def test_the_first_variable_that_holds_a_key_counts() -> None:
     provider = connect("google", environ={"GEMINI_API_KEY": "", "GOOGLE_API_KEY": KEY})
     assert provider.vendor.name == "google"
+
+
+def test_an_empty_key_is_no_key() -> None:
+    with pytest.raises(AuthenticationFailed, match="no key; set OPENAI_API_KEY, or pass one"):
+        connect("openai", key=" ", environ={})

@@ -51,18 +51,17 @@ def connect(
     return HttpProvider(
         vendor,
         model=model,
-        key=_key_for(vendor, os.environ if environ is None else environ)
-        if key is None
-        else Key(key),
+        key=_key_for(vendor, key, os.environ if environ is None else environ),
         transport=transport,
         retries=retries,
         first_event_s=first_event_s,
     )
 
 
-def _key_for(vendor: Vendor, environ: Mapping[str, str]) -> Key:
-    key = find_key(vendor.key_variables, environ)
+def _key_for(vendor: Vendor, passed: str | None, environ: Mapping[str, str]) -> Key:
+    key = find_key(vendor.key_variables, environ) if passed is None else Key(passed)
     if vendor.needs_key and not key:
         names = " or ".join(vendor.key_variables)
-        raise AuthenticationFailed(f"{vendor.name}: no key; set {names}, or pass one")
+        where = f"set {names}, or pass one" if names else "pass one"
+        raise AuthenticationFailed(f"{vendor.name}: no key; {where}")
     return key
