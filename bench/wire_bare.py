@@ -19,7 +19,7 @@ from msgspec import Struct
 from steno.wire import load_wire
 
 Made = dict[type, Any]
-_REFUSED = {"Words": ("tool_calls",)}
+_REFUSED = {"Words": ("tool_calls",), "Spoken": ("tool_calls",)}
 """Members that a struct of ours refuses because it is for nothing but words."""
 
 

@@ -164,6 +164,9 @@ class Assembler:
         self._drafts: list[_Draft] = []
         self._words: dict[tuple[type, int], _Words] = {}
         self._latest_words: _Words | None = None
+        self._text_index: int | None = None
+        """The index of the latest words if they are text."""
+        self._add_text: Callable[[str], None] = list[str]().append
         self._calls: list[_Call] = []
         self._call_by_id: dict[str, _Call] = {}
         self._call_by_index: dict[int, _Call] = {}
@@ -178,11 +181,10 @@ class Assembler:
         under its number in the message: whatever the provider called it. Raises InvalidValue for
         what is no event.
         """
-        if type(event) is TextDelta:  # most events are; `match` would ask isinstance first
-            words = self._latest_words
-            if words is not None and words.kind is Text and words.index == event.index:
-                words.parts.append(event.text)
-                return (event,)
+        # Most events are more text of one block; `match` would ask isinstance first.
+        if type(event) is TextDelta and event.index == self._text_index:
+            self._add_text(event.text)
+            return (event,)
         match event:
             case TextDelta():
                 self._grow_words(Text, event.index, event.text)
@@ -257,6 +259,8 @@ class Assembler:
             words = self._words[kind, index] = _Words(kind, index, redacted)
             self._drafts.append(words)
         self._latest_words = self._latest_at[index] = words
+        self._text_index = index if kind is Text else None
+        self._add_text = words.parts.append
         return words
 
     def _seal(self, event: BlockSealed) -> None:

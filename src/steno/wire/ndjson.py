@@ -26,16 +26,14 @@ class LineSplitter(Pieces):
         if self._held:
             data = self._join(data)
         elif line_end == len(data) - 1 < self._max_bytes:  # just one line: many servers send so
-            return [] if data.isspace() else [data]
+            return [data]
         lines = data.split(b"\n")
         if len(data) > self._max_bytes:
             self._check_lines(lines)
         rest = lines.pop()
         if rest:
             self._hold(rest)
-        if all(lines) and b"\r" not in lines:  # both are cheaper than a look at every line
-            return lines
-        return [line for line in lines if line.strip()]
+        return lines if all(lines) else [line for line in lines if line]
 
     def close(self) -> list[bytes]:
         """Return what is left at the end: servers forget the last line feed."""

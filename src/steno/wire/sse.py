@@ -15,6 +15,12 @@ import msgspec
 from steno.wire.pieces import MAX_BYTES, Pieces
 
 _BOM: Final = b"\xef\xbb\xbf"
+_USUAL: Final = rb"(?:event: (?!error\n).*\n)?data: (.+)\n\n"
+"""Nearly all events: one line of data, with or without a name."""
+_match_usual: Final = re.compile(_USUAL).fullmatch
+_find_usual: Final = re.compile(_USUAL + rb"|.*\n").findall
+"""Finds the data of each; whatever else there is comes out empty."""
+_LF: Final = 10
 _CR: Final = ord("\r")
 """As a number: a single byte is found five times faster than bytes of length one."""
 _LONE_CR: Final = re.compile(rb"\r(?!\n)").search
@@ -46,17 +52,38 @@ class EventSplitter(Pieces):
         """Take more bytes; return the payloads that are whole now. Raises ProtocolError."""
         if self._after_cr or _CR in data:
             data = self._normalise(data)
-        line_end = data.find(b"\n")
-        if line_end < 0:
+        if _LF not in data:
             self._hold(data)
             return []
+        is_between = self._data is None and not self._others
         if self._held:
             data = self._join(data)
-        elif data.endswith(b"\n\n") and self._data is None and not self._others:
-            start = _start_of_only_data(data, line_end)
-            if start and len(data) <= self._max_bytes:
+        elif is_between and data.endswith(b"\n\n") and len(data) <= self._max_bytes:
+            only = _match_usual(data)
+            if only is not None:
                 self._is_first = False
-                return [data[start:-2]]
+                return [only[1]]
+        found: list[bytes] = []
+        if is_between and len(data) <= self._max_bytes:
+            end = data.rfind(b"\n\n") + 2
+            found = _find_usual(data, 0, end) if end > 1 else []
+            if b"" in found:
+                found = []
+            elif found:
+                self._is_first = False
+                data = data[end:]
+        if _LF in data:
+            return found + self._read_closely(data)
+        if data:
+            self._hold(data)
+        return found
+
+    def close(self) -> list[bytes]:
+        """Return what is left at the end: servers forget the last empty line."""
+        return self._read([self._join(b""), b""])
+
+    def _read_closely(self, data: bytes) -> list[bytes]:
+        """Read line by line."""
         lines = data.split(b"\n")
         if len(data) > self._max_bytes:
             self._check_lines(lines)
@@ -64,10 +91,6 @@ class EventSplitter(Pieces):
         if rest:
             self._hold(rest)
         return self._read(lines)
-
-    def close(self) -> list[bytes]:
-        """Return what is left at the end: servers forget the last empty line."""
-        return self._read([self._join(b""), b""])
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
         if self._is_first:
@@ -124,25 +147,6 @@ class EventSplitter(Pieces):
         if _LONE_CR(data) is None:
             return data.replace(b"\r", b"")  # half the price of replacing pairs
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-
-def _start_of_only_data(data: bytes, line_end: int) -> int:
-    """Return where the payload starts in a piece that is one event in a usual shape, else 0.
-
-    Many servers send each event in a piece of its own.
-    """
-    end = len(data) - 2
-    if line_end == end and data.startswith(b"data: "):
-        return 6
-    start = line_end + 1
-    if (
-        data.startswith(b"data: ", start)
-        and data.find(b"\n", start) == end
-        and data.startswith(b"event: ")
-        and not data.startswith(b"event: error\n")
-    ):
-        return start + 6
-    return 0
 
 
 def _is_json(text: bytes) -> bool:

@@ -33,10 +33,19 @@ class StreamDecoder(ABC):
     ends too early. After a fault there is nothing more.
     """
 
-    def __init__(self, splitter: Splitter, decode: Callable[[bytes, list[Event]], None]) -> None:
-        """Start with a splitter and a function that adds the events of one payload to a list."""
+    def __init__(
+        self,
+        splitter: Splitter,
+        decode: Callable[[bytes, list[Event]], None],
+        decode_words: Callable[[list[bytes], list[Event]], bool] = lambda payloads, events: False,
+    ) -> None:
+        """Start with a splitter and a function that adds the events of one payload to a list.
+
+        `decode_words` does so for payloads that are all plain words, or tells that they are not.
+        """
         self._splitter = splitter
         self._decode = decode
+        self._decode_words = decode_words
         self._is_over = False
 
     @property
@@ -52,8 +61,10 @@ class StreamDecoder(ABC):
             data = _as_bytes(data)
         events: list[Event] = []
         try:
-            for payload in self._splitter.feed(data):
-                self._decode(payload, events)
+            payloads = self._splitter.feed(data)
+            if len(payloads) < 2 or not self._decode_words(payloads, events):
+                for payload in payloads:
+                    self._decode(payload, events)
         except StenoError as exc:
             self._is_over = True
             self._abandon(events)

@@ -34,7 +34,7 @@ class StreamDecoder(BaseDecoder):
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new answer. `provider` and `model` are whom seals will be for."""
         turn = Turn(provider, model)
-        super().__init__(EventSplitter(), turn.read)
+        super().__init__(EventSplitter(), turn.read, turn.read_words)
         self._turn = turn
 
     @property

@@ -37,6 +37,7 @@ from steno.wire.anthropic_messages.shapes import (
     InputPart,
     Part,
     SignaturePart,
+    TextMore,
     TextPart,
     ThinkingPart,
     stop_reason_of,
@@ -56,6 +57,7 @@ from steno.wire.sse import ErrorPayload
 from steno.wire.writing import EVENT, FORM
 
 _decode: Final = msgspec.json.Decoder(BlockDelta).decode
+_decode_words: Final = msgspec.json.Decoder(TextMore).decode
 
 
 @final
@@ -92,6 +94,16 @@ class Turn:
     def envelope(self) -> dict[str, Any]:
         """What was said about the answer, beside the message."""
         return self._about | ({} if self._tokens is None else {"usage": self._tokens})
+
+    def read_words(self, payloads: list[bytes], events: list[Event]) -> bool:
+        """Add the events of payloads that are all more text; False if one is not."""
+        if self._kept:
+            return False
+        try:
+            events += [TextDelta(m.index, m.delta.text) for m in map(_decode_words, payloads)]
+        except NOT_AS_EXPECTED:
+            return False
+        return True
 
     def read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of one payload of a stream."""

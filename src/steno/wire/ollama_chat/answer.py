@@ -28,6 +28,7 @@ from steno.wire.ollama_chat.shapes import (
     Call,
     Function,
     Line,
+    SpokenLine,
     WordsLine,
     image_of,
     stop_reason_of,
@@ -54,6 +55,7 @@ _THINKING: Final = 1
 _FIRST_CALL: Final = 2
 
 _decode_words: Final = msgspec.json.Decoder(WordsLine).decode
+_decode_spoken: Final = msgspec.json.Decoder(SpokenLine).decode
 _read: Final = reader(Line, NAME)
 _NO_ERROR: Final = frozenset({"null", "false", '""'})
 
@@ -79,7 +81,7 @@ class StreamDecoder(BaseDecoder):
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new answer. `provider` and `model` are there as in every wire."""
         turn = _Turn()
-        super().__init__(LineSplitter(), turn.read)
+        super().__init__(LineSplitter(), turn.read, turn.read_words)
         self._turn = turn
 
     @property
@@ -115,6 +117,20 @@ class _Turn:
         if self._logprobs:
             found["logprobs"] = [parsed({"": raw})[""] for raw in self._logprobs]
         return found
+
+    def read_words(self, payloads: list[bytes], events: list[Event]) -> bool:
+        """Add the events of lines that say words and nothing else; False if one says more."""
+        if self._first is None:
+            return False
+        try:
+            events += [
+                TextDelta(_TEXT, line.message.content)
+                for line in map(_decode_spoken, payloads)
+                if line.message.content
+            ]
+        except NOT_AS_EXPECTED:
+            return False
+        return True
 
     def read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of a line, or of a whole answer."""

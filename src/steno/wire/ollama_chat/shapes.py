@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -76,6 +76,22 @@ class WordsLine(Struct, forbid_unknown_fields=True, gc=False):
     created_at: str | None = None
     message: Words | None = None
     done: bool = False
+
+
+class Spoken(Struct, forbid_unknown_fields=True, gc=False):
+    """A message that says a word."""
+
+    content: str
+    role: str | None = None
+
+
+class SpokenLine(Struct, forbid_unknown_fields=True, gc=False):
+    """A line that says a word, and is not the last."""
+
+    message: Spoken
+    done: Literal[False]
+    model: str | None = None
+    created_at: str | None = None
 
 
 _STOP_REASONS: Final = {

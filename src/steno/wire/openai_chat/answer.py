@@ -44,6 +44,7 @@ from steno.wire.openai_chat.shapes import (
     Function,
     Said,
     Tokens,
+    WordsChunk,
     stop_reason_of,
     usage_of,
 )
@@ -58,6 +59,7 @@ _FIRST_CALL: Final = 3
 """Blocks of words and calls are numbered together, so that a seal or extras find theirs."""
 
 _decode: Final = msgspec.json.Decoder(Answer).decode
+_decode_words: Final = msgspec.json.Decoder(WordsChunk).decode
 _read: Final = reader(Answer, NAME)
 _read_tokens: Final = reader(Tokens, NAME)
 
@@ -85,7 +87,7 @@ class StreamDecoder(BaseDecoder):
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new answer. `provider` and `model` are whom seals will be for."""
         turn = _Turn(provider, model, is_whole=False)
-        super().__init__(EventSplitter(), turn.read)
+        super().__init__(EventSplitter(), turn.read, turn.read_words)
         self._turn = turn
 
     @property
@@ -137,6 +139,21 @@ class _Turn:
         if self._others:
             found["other_choices"] = plain(self._others)
         return found
+
+    def read_words(self, payloads: list[bytes], events: list[Event]) -> bool:
+        """Add the events of chunks that hold words and nothing else; False if one holds more."""
+        if self._first is None:
+            return False
+        try:
+            events += [
+                TextDelta(_TEXT, choice.delta.content)
+                for chunk in map(_decode_words, payloads)
+                for choice in chunk.choices
+                if choice.delta.content
+            ]
+        except NOT_AS_EXPECTED:
+            return False
+        return True
 
     def read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of a chunk, or of a whole answer."""

@@ -193,8 +193,12 @@ def _call(raw: Raw) -> AnyToolCall:
     if not is_custom and members.take("type", str) is None:
         members.note("type", "absent")
     inner = Members(members.take("custom" if is_custom else "function", Raw) or b"{}", "call")
+    field = "input" if is_custom else "arguments"
+    absent = [member for member in ("name", field) if member not in inner]
+    if absent:
+        members.note("absent", absent)
     name = inner.take("name", str)
-    arguments = inner.take("input" if is_custom else "arguments", str)
+    arguments = inner.take(field, str)
     if arguments is None and "arguments" in inner:
         arguments = text_of(inner.take("arguments", Raw) or b"{}")
         members.note("arguments_are", "object")

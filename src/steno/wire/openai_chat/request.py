@@ -265,20 +265,22 @@ class _Writer(MessageWriter):
         id = self._id(call.id, form)
         if call.seal is not None and not self.target.accepts(call.seal):
             self.losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
-        name = form.get("name")
+        absent: list[str] = form.get("absent", [])
+        name = "" if "name" in absent else form.get("name")
         if name is None:
             name = call_name(call, LEGAL_NAME, self.losses, at=at)
         inner: dict[str, Any] = form.get("inner", {})
         arguments: Any = form.get("arguments", call.arguments)
         if extras.get("type") == "custom":
-            return {"id": id, "custom": {"name": name, "input": arguments} | inner} | extras
+            custom = _without(absent, {"name": name, "input": arguments})
+            return {"id": id, "custom": custom | inner} | extras
         if form.get("arguments_are") == "object":
             arguments = msgspec.Raw(call.arguments.encode())
         elif isinstance(call, InvalidToolCall) and self._dialect.parses_arguments:
             self.losses.note(LossCode.INVALID_CALL, "sent the raw text as an argument", at=at)
             arguments = dump({"invalid_arguments": call.arguments}).decode()
         kind = {} if form.get("type") == "absent" else {"type": "function"}
-        function = {"name": name, "arguments": arguments} | inner
+        function = _without(absent, {"name": name, "arguments": arguments}) | inner
         return {"id": id} | kind | {"function": function} | extras
 
     def _result(self, message: ToolResultMessage) -> dict[str, Any]:
@@ -352,6 +354,10 @@ class _Writer(MessageWriter):
         extras = extras_of(block, NAME, self.losses, at=at)
         inner = {"url": url} | extras.pop("image_url", {})
         return [{"type": "image_url", "image_url": inner} | extras]
+
+
+def _without(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if name not in absent}
 
 
 def _bytes(message: dict[str, Any] | bytes) -> bytes:
