@@ -225,7 +225,7 @@ def _content(members: Members) -> tuple[Any, ...]:
     """Read the content; how it was written is noted where there is another way."""
     text = members.take("content", str)
     if text is not None:
-        return (_text(text),)
+        return (Text(text),)
     parts = members.take_list("content")
     if parts is not None:
         members.note("content", "parts")
@@ -246,10 +246,6 @@ def _result_content(members: Members) -> tuple[ResultBlock, ...]:
     if any(isinstance(block, Image) for block in content):
         members.note("images", "inside")  # not every server refuses that
     return content
-
-
-def _text(text: str) -> Text:
-    return Text(text)
 
 
 def _part(raw: Raw) -> UserBlock:
