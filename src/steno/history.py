@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import final
@@ -16,16 +17,20 @@ from steno.order import Order, OrderCode
 class ConversationHistory:
     """Messages of one chat, the system message first, user and assistant taking turns.
 
+    With `alternating=False` neither of the two is asked for: any message but a result may come
+    first, and turns may follow each other; calls and their results are paired all the same.
+
     Adding checks the order in constant time and changes nothing if it fails. Whoever reads gets
     what was there at that moment, however many threads go on writing.
     """
 
-    def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
+    def __init__(self, messages: Iterable[ChatMessage] = (), *, alternating: bool = True) -> None:
         """Start with `messages`.
 
         Raises OutOfOrder at the first that may not stand there, InvalidMessage if it is none.
         """
         self._lock = Lock()
+        self._alternating = alternating
         self._reset()
         if not isinstance(messages, Iterable):
             raise InvalidMessage("history: starts with a sequence of messages")
@@ -35,7 +40,7 @@ class ConversationHistory:
     def _reset(self) -> None:
         # A new list, not an emptied one: snapshots taken before keep reading the old.
         self._messages: list[Message] = []
-        self._order = Order(alternating=True)
+        self._order = Order(alternating=self._alternating)
 
     def add(self, message: ChatMessage) -> None:
         """Append `message`. Raises OutOfOrder, with the rule, if it may not come next."""
@@ -50,7 +55,7 @@ class ConversationHistory:
             self._messages += as_messages((message,))
 
     def clear(self) -> None:
-        """Forget all messages; the next one must be a system message again."""
+        """Forget all messages; the next one is the first again, under the same rules."""
         with self._lock:
             self._reset()
 
@@ -85,9 +90,11 @@ class ConversationHistory:
                 OrderCode.CALL_UNANSWERED, f"{waiting} calls await their result", position=turn
             )
 
-    def __reduce__(self) -> tuple[type[ConversationHistory], tuple[tuple[Message, ...]]]:
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[[tuple[Message, ...]], ConversationHistory], tuple[tuple[Message, ...]]]:
         # Copies and pickles are made of the messages; the lock stays here.
-        return ConversationHistory, (self.messages,)
+        return partial(ConversationHistory, alternating=self._alternating), (self.messages,)
 
     def __len__(self) -> int:
         return len(self._messages)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steno.errors import InvalidRequest, InvalidValue
 from steno.providers import CATALOG, Auth, Capabilities, Vendor, connect, read_vendors
-from steno.providers.endpoint import ENDPOINTS
+from steno.providers.endpoint import ENDPOINTS, endpoint_of
 from steno.transport.proxy import is_loopback
 from steno.transport.replay import ReplayTransport
 from steno.wire.openai_chat import DIALECTS
 from tests.provider.asking import REQUEST
 
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "providers.md"
 EVERY_VENDOR = pytest.mark.parametrize("vendor", CATALOG.values(), ids=lambda v: v.name)
 
 
@@ -27,7 +30,7 @@ def test_every_row_of_the_catalog_can_be_asked(vendor: Vendor) -> None:
     provider = connect(vendor, key="k", base_url=base_url, transport=ReplayTransport(()))
     stream = provider.stream(REQUEST)
     assert stream.losses == ()
-    outgoing = provider._outgoing("POST", ENDPOINTS[vendor.wire].path_for("m"), b"{}")
+    outgoing = provider._outgoing("POST", endpoint_of(vendor).path_for("m"), b"{}")
     assert outgoing.url.startswith(base_url)
     assert outgoing.headers["content-type"] == "application/json"
 
@@ -49,6 +52,29 @@ def test_every_chat_vendor_has_a_dialect_of_its_own_name(vendor: Vendor) -> None
     if vendor.wire == "openai_chat":
         assert vendor.sealer in DIALECTS
         assert vendor.chat_dialect.provider == vendor.sealer
+
+
+def test_the_guide_lists_every_vendor_as_it_is_in_the_catalog() -> None:
+    listed = re.findall(
+        r"^\| `([^`]+)` \| `([^`]+)` \| `?([^`|]*?)`? \| ([^|]*) \|$",
+        GUIDE.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    expected = [
+        (
+            vendor.name,
+            vendor.wire,
+            vendor.base_url or "pass your own",
+            " or ".join(
+                [
+                    *([] if vendor.needs_key else ["none"]),
+                    *(f"`{name}`" for name in vendor.key_variables),
+                ]
+            ),
+        )
+        for vendor in CATALOG.values()
+    ]
+    assert listed == expected
 
 
 def test_paths_follow_the_base_url_whatever_it_ends_with() -> None:
@@ -190,6 +216,8 @@ def test_a_row_of_a_known_name_takes_its_place() -> None:
         ({"like": "vllm", "key_variables": [1]}, "lab.key_variables[0]: Expected `str`"),
         ({"like": "vllm", "capabilities": {"tols": True}}, "lab.capabilities: Object contains"),
         ({"like": "vllm", "context_tokens": 0}, "lab.context_tokens: must be above 0"),
+        ({"like": "vllm", "path": "tell"}, "lab.path: must begin with /"),
+        ({"wire": "a.b", "base_url": "http://x.example"}, "lab.path: must tell where requests"),
         ({"like": "vllm", "headers": {"a b": "c"}}, "lab.headers: not what a header can carry"),
         ({"like": "vllm", "headers": {"a": "b\nc"}}, "lab.headers: not what a header can carry"),
         ({"like": "vllm", "dialect": "klingon"}, "lab.dialect: must be one of deepseek"),

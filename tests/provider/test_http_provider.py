@@ -33,11 +33,13 @@ from steno.errors import (
     ProtocolError,
     ProviderError,
     RateLimited,
+    StenoError,
     Unreachable,
 )
 from steno.ports import Outgoing
-from steno.providers import Auth, HttpStream, Retries, TimeLimits, connect
-from tests.provider.asking import KEY, REQUEST, Patience, asking, talking
+from steno.providers import Auth, HttpProvider, HttpStream, Retries, TimeLimits, connect
+from steno.transport.replay import Recorded, ReplayTransport
+from tests.provider.asking import KEY, REQUEST, Patience, asking, row, talking
 from tests.provider.server import (
     CUT,
     END,
@@ -310,14 +312,148 @@ def test_errors_that_will_not_go_away_are_raised_at_once(
 def test_a_redirect_is_an_error_and_the_key_goes_nowhere_else() -> None:
     async def main() -> None:
         async with serving() as other:
-            script: Script = [head(307, location=other.url, content_length="0")]
-            async with talking(script) as (_, provider):
-                with pytest.raises(ProviderError, match="redirect") as caught:
+            place = f"{other.url}/login?token=s3cret"
+            script: Script = [head(307, location=place, content_length="0")]
+            async with talking(script) as (server, provider):
+                with pytest.raises(ProviderError) as caught:
                     await provider.stream(REQUEST).collect()
-                assert caught.value.status == 307
+            assert caught.value.status == 307
+            assert caught.value.message == (
+                f"{server.url}/chat/completions: it redirects to {other.url}/login; redirects are"
+                " not followed, as a key is for one host only; if that is the right address, pass"
+                " its beginning as the base URL"
+            )
             assert other.seen == []
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("http://lab.example/v1", "redirects to http://lab.example/v1, where the key would travel"),
+        ("/login?next=x", "redirects to https://lab.example/login; redirects are not followed"),
+        ("https://user:word@other.example/", "redirects to https://other.example/; redirects"),
+        ("", "it redirects; redirects are not followed, as a key is for one host only; check the"),
+        ("https://[", "it redirects; redirects are not followed"),
+    ],
+)
+def test_where_a_redirect_leads_is_said_without_secrets(location: str, said: str) -> None:
+    headers = (("location", location),)
+    transport = ReplayTransport([Recorded((), 302, "text/html", headers)])
+    provider = connect("vllm", base_url="https://lab.example/v1", transport=transport)
+    with pytest.raises(ProviderError) as caught:
+        run(provider.stream(REQUEST).collect())
+    assert said in str(caught.value)
+    assert "word" not in str(caught.value)
+    assert len(transport.sent) == 1
+
+
+# -- answers of somebody else --------------------------------------------------------------------
+
+PAGE = b"<!DOCTYPE html><html><body>Please log in.</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "shown"),
+    [
+        (PAGE, "text/html; charset=utf-8", "text/html"),
+        (b"\xef\xbb\xbf\n" + PAGE, "text/event-stream", "text/event-stream"),
+        (PAGE, "", "without a content type"),
+        (b"It works!\n", "text/plain", "text/plain"),
+        (b"<p>Log in.</p>\n", "text/html", "text/html"),
+        (b'{"status": "ok"}', "application/json", "application/json"),
+        (b"null", "application/json", "application/json"),
+        (PAGE, "<script>", "without a content type"),
+    ],
+)
+@pytest.mark.parametrize("vendor", ["openai", "anthropic", "google", "ollama"])
+def test_a_page_instead_of_a_stream_is_a_protocol_error_that_says_where(
+    vendor: str, body: bytes, content_type: str, shown: str
+) -> None:
+    recorded = Recorded((body,), 200, content_type)
+    transport = ReplayTransport([recorded] * 3)
+    provider = connect(vendor, key=KEY, base_url="http://lab.example/v1", transport=transport)
+    with pytest.raises(ProtocolError, match=r"^http://lab\.example/v1/") as caught:
+        run(provider.stream(REQUEST).collect())
+    assert not isinstance(caught.value, CutShort)
+    assert f"does not speak {provider.vendor.wire}; what came ({shown})" in str(caught.value)
+    assert "?" not in str(caught.value)
+    assert len(transport.sent) == 1
+
+
+def test_an_event_stream_under_the_name_of_a_page_is_read() -> None:
+    """So do servers that never set a content type."""
+
+    async def main() -> None:
+        async with talking(reply(200, b"".join(said("Hello")), "text/html")) as (_, provider):
+            assert (await provider.stream(REQUEST).collect()).text == "Hello"
+
+    run(main())
+
+
+# -- errors that say what to do ------------------------------------------------------------------
+
+
+def test_what_is_not_found_is_said_with_its_address() -> None:
+    async def main() -> None:
+        page = b"<html><head><title>404 &amp; gone</title></head><body>...</body></html>"
+        answers = [Recorded((page,), 404, "text/html")] * 2
+        provider = connect("google", key=KEY, transport=ReplayTransport(answers))
+        with pytest.raises(NotFound) as caught:
+            await provider.stream(REQUEST).collect()
+        assert caught.value.message == (
+            "404 & gone; asked https://generativelanguage.googleapis.com/v1beta/models/m:"
+            "streamGenerateContent, check the base URL and the model"
+        )
+        with pytest.raises(NotFound, match=r"asked https://[^?]*/v1beta/models, check the base"):
+            await provider.models()
+
+    run(main())
+
+
+def test_all_that_is_said_of_an_error_is_one_line() -> None:
+    async def main() -> None:
+        error = {"message": "a\nb", "type": "c\x1b[31md", "code": "e\r\nf"}
+        async with talking(reply(400, {"error": error, "request_id": "g\nh"})) as (_, provider):
+            with pytest.raises(ProviderError) as caught:
+                await provider.stream(REQUEST).collect()
+        assert str(caught.value) == "a b (status 400, e f, request g h)"
+        assert caught.value.type == "c [31md"
+
+    run(main())
+
+
+def test_a_method_that_is_not_allowed_is_said_with_its_address() -> None:
+    """So answer web sites that know the path for something else."""
+
+    async def main() -> None:
+        async with talking(reply(405, b"No.")) as (server, provider):
+            with pytest.raises(ProviderError) as caught:
+                await provider.stream(REQUEST).collect()
+        assert f"asked {server.url}/chat/completions, check" in caught.value.message
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("vendor", "key", "said"),
+    [
+        ("google", KEY, "check the key: set GEMINI_API_KEY or GOOGLE_API_KEY, or pass one as key"),
+        ("vllm", None, "no key was sent: set VLLM_API_KEY, or pass one as key"),
+        ("lmstudio", None, "no key was sent: pass one as key"),
+    ],
+)
+def test_a_key_that_is_refused_is_said_with_its_variable(
+    vendor: str, key: str | None, said: str
+) -> None:
+    body = json.dumps({"error": {"message": f"Wrong: {KEY}"}}).encode()
+    transport = ReplayTransport([Recorded((body,), 401, "application/json")])
+    provider = connect(vendor, key=key, environ={}, transport=transport)
+    with pytest.raises(AuthenticationFailed) as caught:
+        run(provider.stream(REQUEST).collect())
+    assert caught.value.message.endswith(f"; {said}")
+    assert key is None or key not in str(caught.value)
 
 
 def test_an_error_whose_explanation_breaks_off_is_still_that_error() -> None:
@@ -366,6 +502,22 @@ def test_after_the_last_try_the_error_is_raised() -> None:
             with pytest.raises(Overloaded):
                 await provider.stream(REQUEST).collect()
         assert len(server.seen) == 3
+
+    run(main())
+
+
+def test_the_wait_has_a_bound_however_often_it_doubled() -> None:
+    assert Retries(most=10_000).wait_s(CutShort("x"), tried=5_000, jitter=0) == 8
+
+
+@pytest.mark.parametrize("code", ["insufficient_quota", "billing_not_active"])
+def test_no_credit_is_not_waited_for(code: str) -> None:
+    async def main() -> None:
+        body = {"error": {"message": "Pay first.", "type": code, "code": code}}
+        async with talking(reply(429, body)) as (server, provider):
+            with pytest.raises(RateLimited):
+                await provider.stream(REQUEST).collect()
+        assert len(server.seen) == 1
 
     run(main())
 
@@ -653,6 +805,56 @@ def test_leaving_the_stream_closes_the_connection() -> None:
                     break
             await server.hung_up.wait()
             assert stream.message().stop_reason is StopReason.ABORTED
+
+    run(main())
+
+
+def test_a_closed_provider_says_so_at_once() -> None:
+    async def main() -> None:
+        async with serving(streamed("a"), streamed("b")) as server:
+            async with connect("vllm", base_url=server.url, environ={}) as provider:
+                await provider.stream(REQUEST).collect()
+                unread = provider.stream(REQUEST)
+            is_closed = pytest.raises(StenoError, match=r"^vllm: the provider is closed; connect")
+            with is_closed:
+                provider.stream(REQUEST)
+            with is_closed:
+                await unread.collect()
+            with is_closed:
+                await provider.models()
+            with is_closed:
+                await provider.describe("m")
+            with is_closed:
+                await provider.__aenter__()
+            await provider.close()
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("where", ["before the head", "before the first event"])
+def test_closing_a_provider_ends_what_waits_and_nothing_is_opened_again(where: str) -> None:
+    async def main() -> None:
+        async with serving(STALLS[where], streamed("again")) as server:
+            provider = HttpProvider(row(server.url), sleep=Patience().sleep)
+            reader = asyncio.create_task(provider.stream(REQUEST).collect())
+            await server.stalled.wait()
+            await asyncio.sleep(0)  # let it begin to wait
+            await provider.close()
+            with pytest.raises(StenoError, match="the provider is closed"):
+                await reader
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+def test_closing_a_provider_leaves_a_transport_that_was_passed_in_to_others() -> None:
+    async def main() -> None:
+        transport = ReplayTransport([Recorded(tuple(said("a")))])
+        async with connect("vllm", transport=transport):
+            pass
+        other = connect("vllm", transport=transport)
+        assert (await other.stream(REQUEST).collect()).text == "a"
 
     run(main())
 

@@ -145,6 +145,20 @@ def test_a_body_that_is_compressed_all_the_same_is_unpacked() -> None:
     run(main())
 
 
+def test_a_body_that_cannot_be_unpacked_is_a_protocol_error() -> None:
+    async def main() -> None:
+        script = [head(content_encoding="gzip", content_length="9"), b"data: {}\n"]
+        async with serving(script) as server:
+            carrier = transport()
+            answer = await carrier.open(post(server.url))
+            fault = await fault_of(read_all(answer))
+            assert type(fault) is ProtocolError
+            assert "not compressed as its head says" in str(fault)
+            await carrier.close()
+
+    run(main())
+
+
 def test_a_connection_is_used_again() -> None:
     async def main() -> None:
         async with serving(streamed("a"), streamed("b"), reply(404, {})) as server:
@@ -178,6 +192,19 @@ def test_a_closed_transport_opens_anew() -> None:
             for expected in (b"a", b"b"):
                 assert await read_all(await carrier.open(post(server.url))) == expected
                 await carrier.close()
+
+    run(main())
+
+
+def test_reading_on_after_the_transport_was_closed_is_unreachable() -> None:
+    async def main() -> None:
+        async with serving([STREAM, chunk(b"a"), STALL]) as server:
+            carrier = transport()
+            answer = await carrier.open(post(server.url))
+            assert await answer.read() == b"a"
+            await carrier.close()
+            for _ in range(2):
+                assert type(await fault_of(answer.read())) is Unreachable
 
     run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from threading import Barrier, Event, Thread
@@ -246,6 +247,41 @@ def test_a_whole_history_can_be_checked_at_once() -> None:
     history.add(result("b"))
     history.check_complete()
     assert check_order(history, alternating=True) == ()
+
+
+# -- without the rules of a plain chat -----------------------------------------------------------
+
+
+def test_turns_need_not_alternate_where_nobody_asks_for_it() -> None:
+    said = (USER, USER, ASSISTANT, ASSISTANT, SYSTEM, calling("a"), result("a"), USER)
+    history = ConversationHistory(said, alternating=False)
+    assert history.messages == said
+    history.check_complete()
+    assert check_order(history) != ()  # a system message in the middle is still worth a warning
+
+
+def test_calls_and_results_are_paired_all_the_same() -> None:
+    history = ConversationHistory([calling("a", "b")], alternating=False)
+    assert refused(history, USER) == "call_unanswered"
+    assert refused(history, result("c")) == "result_orphaned"
+    history.add(result("a"))
+    assert refused(history, result("a")) == "result_repeated"
+    with pytest.raises(OutOfOrder, match="1 calls await"):
+        history.check_complete()
+
+
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, lambda history: pickle.loads(pickle.dumps(history))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_a_duplicate_keeps_the_rules_of_its_original(again: Callable[[Any], Any]) -> None:
+    free = again(ConversationHistory([USER], alternating=False))
+    free.add(USER)
+    free.clear()
+    free.add(ASSISTANT)
+    assert free.messages == (ASSISTANT,)
+    assert refused(again(ConversationHistory([SYSTEM, USER])), USER) == "not_alternating"
 
 
 @pytest.mark.requirement("NFR-004a-20")

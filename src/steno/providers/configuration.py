@@ -36,6 +36,7 @@ class _Row(Struct, forbid_unknown_fields=True, kw_only=True):
     title: str | UnsetType = UNSET
     wire: str | UnsetType = UNSET
     base_url: str | UnsetType = UNSET
+    path: str | UnsetType = UNSET
     provider: str | UnsetType = UNSET
     dialect: dict[str, Any] | str | UnsetType = UNSET
     auth: Auth | UnsetType = UNSET

@@ -39,6 +39,9 @@ def connect(
     an address that is none or a limit that is not above 0, AuthenticationFailed if a key is
     needed and there is none.
     """
+    if not isinstance(vendor, (str, Vendor)):
+        kind = type(vendor).__name__
+        raise InvalidValue(f'connect: takes a name such as "openai", or a Vendor, not {kind}')
     if isinstance(vendor, str):
         if vendor not in vendors:
             raise InvalidValue(f"vendor: must be one of {', '.join(sorted(vendors))}")
@@ -61,7 +64,5 @@ def connect(
 def _key_for(vendor: Vendor, passed: str | None, environ: Mapping[str, str]) -> Key:
     key = find_key(vendor.key_variables, environ) if passed is None else Key(passed)
     if vendor.needs_key and not key:
-        names = " or ".join(vendor.key_variables)
-        where = f"set {names}, or pass one" if names else "pass one"
-        raise AuthenticationFailed(f"{vendor.name}: no key; {where}")
+        raise AuthenticationFailed(f"{vendor.name}: no key; {vendor.key_advice}")
     return key

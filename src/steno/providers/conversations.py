@@ -6,10 +6,11 @@ It knows neither vendors nor networks; how long anything is kept is a question o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, Protocol, final
 
+from steno.message import Message
 from steno.request import Request
-from steno.wire import Encoded, Encoder
+from steno.wire import Encoded
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Of bodies, images included. The messages are held too, most often by the caller as well."""
@@ -17,10 +18,23 @@ MOST_CONVERSATIONS: Final = 32
 """Each is compared with a request, so their number has a bound even where they are small."""
 
 
+class Writer(Protocol):
+    """What `steno.wire.Encoder` is to us."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What need not be written again."""
+        ...
+
+    def encode(self, request: Request, *, stream: bool | None = None) -> Encoded:
+        """Write a request."""
+        ...
+
+
 class _Kept(NamedTuple):
     """An encoder, whom it writes for, and how much it holds."""
 
-    encoder: Encoder
+    encoder: Writer
     model: str
     size: int
 
@@ -45,7 +59,7 @@ class Conversations:
     unused go first, and the newest stays whatever its size.
     """
 
-    def __init__(self, new_encoder: Callable[[], Encoder], *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, new_encoder: Callable[[], Writer], *, most_bytes: int = MOST_BYTES) -> None:
         """Take what makes encoders, all for the same vendor."""
         self._new_encoder = new_encoder
         self._most_bytes = most_bytes
@@ -64,7 +78,7 @@ class Conversations:
         """Forget all conversations; those that go on are written anew."""
         self._kept.clear()
 
-    def _take(self, request: Request) -> Encoder | None:
+    def _take(self, request: Request) -> Writer | None:
         """Take out the encoder to go on with: one that fails is not kept."""
         longest_first = sorted(self._kept, key=lambda kept: -len(kept.encoder.messages))
         found = next((kept for kept in longest_first if kept.fits(request)), None)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast, final
 from urllib.parse import quote
 
 from steno.errors import InvalidRequest, InvalidValue
+from steno.message import Message
+from steno.providers.conversations import Writer
 from steno.providers.models import Page, read_anthropic, read_gemini, read_ollama, read_openai
 from steno.providers.vendor import Vendor
-from steno.wire import Encoder, Wire, load_wire
+from steno.request import Request
+from steno.wire import WIRES, Encoded, Encoder, Wire
 
 
 class Endpoint(NamedTuple):
@@ -18,14 +21,15 @@ class Endpoint(NamedTuple):
 
     path: str
     """Where requests go, behind the base URL; `{model}` stands for the model asked for."""
-    models_path: str
-    read_models: Callable[[Any], Page]
-    encoder_settings: Callable[[Vendor], dict[str, Any]]
-    """What the encoder of the wire wants to know."""
+    models_path: str | None = None
+    """Where models are listed; None where that is not known."""
+    read_models: Callable[[Any], Page] = read_openai
+    encoder_settings: Callable[[Vendor], dict[str, Any]] | None = None
+    """What the encoder of the wire wants to know; None if there may be no encoder."""
     show_path: str | None = None
     """Where one model is asked about by its name, where lists do not say enough."""
     headers: Mapping[str, str] = MappingProxyType({})
-    whole_event: bytes | None = b"%b"
+    whole_event: bytes | None = None
     """A whole answer as the one event of a stream, which tells as much about it.
 
     None where a stream is JSON too, and its decoder takes a whole answer as a short one.
@@ -61,7 +65,9 @@ def _nothing(_: Vendor) -> dict[str, Any]:
 
 
 ENDPOINTS: Final = {
-    "openai_chat": Endpoint("/chat/completions", "/models", read_openai, _dialect),
+    "openai_chat": Endpoint(
+        "/chat/completions", "/models", read_openai, _dialect, whole_event=b"%b"
+    ),
     "openai_responses": Endpoint(
         "/responses",
         "/models",
@@ -82,7 +88,6 @@ ENDPOINTS: Final = {
         "/models?pageSize=1000",
         read_gemini,
         _provider,
-        whole_event=None,
     ),
     "ollama_chat": Endpoint(
         "/api/chat",
@@ -90,23 +95,38 @@ ENDPOINTS: Final = {
         read_ollama,
         _nothing,
         show_path="/api/show",
-        whole_event=None,
     ),
 }
 """The protocols that vendors are spoken to in, by the name of the wire."""
 
 
 def endpoint_of(vendor: Vendor) -> Endpoint:
-    """Return how a vendor is spoken to. Raises InvalidValue if its wire is none of these."""
-    if vendor.wire not in ENDPOINTS:
-        raise InvalidValue(f"{vendor.name}.wire: must be one of {', '.join(sorted(ENDPOINTS))}")
-    return ENDPOINTS[vendor.wire]
+    """Return how a vendor is spoken to; no module of anybody's is loaded yet.
+
+    Raises InvalidValue if its wire can be none, or does not tell where requests go.
+    """
+    wire: object = vendor.wire
+    name = wire if isinstance(wire, str) else getattr(wire, "__name__", "")
+    usual = ENDPOINTS.get(name.removeprefix("steno.wire."))
+    if usual is None and isinstance(wire, str) and "." not in wire and wire not in WIRES:
+        known = ", ".join(sorted(ENDPOINTS))
+        raise InvalidValue(
+            f"{vendor.name}.wire: must be one of {known}, or a module of yours as package.module"
+        )
+    if usual is None and not vendor.path:
+        raise InvalidValue(
+            f"{vendor.name}.path: must tell where requests go, since this wire has no usual path"
+        )
+    endpoint = usual or Endpoint(vendor.path)
+    return endpoint._replace(path=vendor.path) if vendor.path else endpoint
 
 
-def new_encoder(vendor: Vendor) -> Encoder:
+def new_encoder(vendor: Vendor, wire: Wire) -> Writer:
     """Make an encoder that writes for a vendor."""
-    wire = cast("_Writing", load_wire(vendor.wire))
-    return wire.Encoder(**endpoint_of(vendor).encoder_settings(vendor))
+    settings_of = endpoint_of(vendor).encoder_settings
+    if settings_of is None:
+        return _PlainWriter(wire)
+    return cast("_Writing", wire).Encoder(**settings_of(vendor))
 
 
 class _Writing(Wire, Protocol):
@@ -115,3 +135,16 @@ class _Writing(Wire, Protocol):
     def Encoder(self, **settings: Any) -> Encoder:  # noqa: N802 - a class of a module
         """Make an encoder."""
         ...
+
+
+@final
+class _PlainWriter:
+    """Writes every request anew: all that a wire has to be able to do."""
+
+    messages: tuple[Message, ...] = ()
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def encode(self, request: Request, *, stream: bool | None = None) -> Encoded:
+        return self._wire.encode_request(request, stream=stream)

@@ -12,29 +12,28 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import chain, count
 from typing import Any, Final, NamedTuple, TypeVar, final
 
-from steno.errors import ProviderError, StenoError, Unreachable
+import msgspec
+
+from steno.errors import ProtocolError, StenoError, Unreachable
 from steno.event import Event
 from steno.message import AssistantMessage
-from steno.ports import Answer, Outgoing, Transport
-from steno.providers.key import Key
+from steno.ports import Answer, Outgoing
+from steno.providers.fault import Party, is_document, is_page, kind_of
 from steno.providers.retry import Retries
 from steno.providers.whole import tell
 from steno.wire import StreamDecoder, Wire
-from steno.wire.fault import decode_error
 
 T = TypeVar("T")
 
 _log = logging.getLogger("steno.providers")
 
-MAX_ERROR_BYTES: Final = 1024 * 1024
-"""What is read of an answer that is an error; the rest explains nothing."""
 _LINES_TO_BLANKS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
 class Conduct(NamedTuple):
     """How to behave towards servers: what a test replaces."""
 
-    transport: Transport
+    open: Callable[[Outgoing], Awaitable[Answer]]
     retries: Retries
     sleep: Callable[[float], Awaitable[object]]
     jitter: Callable[[], float]
@@ -95,13 +94,13 @@ class Exchange:
         reading: Reading,
         *,
         conduct: Conduct,
-        key: Key,
+        party: Party,
     ) -> None:
         """Take what to send and how to read the answer; nothing is sent yet."""
         self._outgoing = outgoing
         self._reading = reading
         self._conduct = conduct
-        self._key = key
+        self._party = party
         self._answer: Answer | None = None
         self._decoder: StreamDecoder | None = None
         self._is_at_end = False
@@ -131,7 +130,7 @@ class Exchange:
 
     def redact(self, error: Exception) -> None:
         """Hide the key if the server, or anybody, put it into an error."""
-        self._key.hide_in(error)
+        self._party.key.hide_in(error)
 
     def close(self) -> None:
         """Drop the connection, and end a read that waits."""
@@ -145,7 +144,7 @@ class Exchange:
 
     async def _try(self) -> Iterator[Event]:
         self._is_at_end = False
-        answer = await self._conduct.transport.open(self._outgoing)
+        answer = await self._conduct.open(self._outgoing)
         try:
             events = await self._read_first(answer)
         except BaseException:
@@ -159,8 +158,10 @@ class Exchange:
 
     async def _read_first(self, answer: Answer) -> Iterator[Event]:
         if not 200 <= answer.status < 300:
-            raise await _read_error(answer)
+            raise await self._party.read_error(answer, self._outgoing)
         first = await answer.read()
+        if is_page(first):
+            raise self._party.not_spoken(answer, self._outgoing)
         limit_s = self._conduct.first_event_s
         patience = asyncio.timeout(limit_s)
         try:
@@ -169,6 +170,10 @@ class Exchange:
         except TimeoutError:
             if not patience.expired():
                 raise
+        except ProtocolError as exc:
+            if not first or not is_document(answer):
+                raise
+            raise self._party.not_spoken(answer, self._outgoing) from exc
         # Not tried again: who waited for so long would wait for so long once more.
         rule = f"no event within {limit_s:g} s, though the connection was kept alive"
         raise Unreachable(f"{self._reading.provider}: {rule}", retryable=False)
@@ -208,39 +213,26 @@ class Exchange:
         return tell(message)
 
 
-async def fetch(transport: Transport, outgoing: Outgoing) -> bytes:
-    """Send a request and return the whole body. Raises ProviderError if it is an error."""
-    answer = await transport.open(outgoing)
+async def fetch(conduct: Conduct, outgoing: Outgoing, party: Party) -> Any:
+    """Send a request once and return the JSON that comes back. Raises ProviderError, ProtocolError."""
+    answer = await conduct.open(outgoing)
     try:
         if not 200 <= answer.status < 300:
-            raise await _read_error(answer)
+            raise await party.read_error(answer, outgoing)
         pieces: list[bytes] = []
         while piece := await answer.read():
             pieces.append(piece)
-        return b"".join(pieces)
     finally:
         answer.close()
-
-
-async def _read_error(answer: Answer) -> ProviderError:
-    """Make an error of an answer that is one, from as much of its body as there is."""
-    if 300 <= answer.status < 400:
-        rule = "http: the answer is a redirect, which is not followed; check the base URL"
-        return ProviderError(rule, status=answer.status)
-    pieces: list[bytes] = []
-    left = MAX_ERROR_BYTES
     try:
-        while left > 0 and (piece := await answer.read()):
-            pieces.append(piece)
-            left -= len(piece)
-    except Unreachable:
-        pass  # the status says more than the fact that its explanation broke off
-    return decode_error(answer.status, b"".join(pieces), answer.headers)
+        return msgspec.json.decode(b"".join(pieces))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise party.not_spoken(answer, outgoing) from None
 
 
 def _is_json(answer: Answer, first: bytes) -> bool:
     """Tell whether a whole answer came where a stream was asked for."""
-    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = kind_of(answer)
     return (kind == "application/json" or kind.endswith("+json")) and first.lstrip()[:1] in (
         b"{",
         b"[",

@@ -15,11 +15,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from steno.errors import InvalidValue, NotFound, ProtocolError, StenoError
-from steno.ports import Outgoing, Transport
+from steno.errors import InvalidRequest, InvalidValue, NotFound, StenoError
+from steno.ports import Answer, Outgoing, Transport
 from steno.providers.conversations import Conversations
 from steno.providers.endpoint import endpoint_of, new_encoder
 from steno.providers.exchange import Conduct, Exchange, Reading, fetch
+from steno.providers.fault import Party
 from steno.providers.key import Key
 from steno.providers.models import Model, read_ollama_show
 from steno.providers.retry import DEFAULT_RETRIES, Retries
@@ -62,50 +63,61 @@ class HttpProvider:
         that keep a connection alive, before the first event; None for as long as it likes.
         Raises InvalidValue if the row names a wire that there is not, or a limit is not above 0.
         """
-        if first_event_s is not None and first_event_s <= 0:
-            raise InvalidValue("first_event_s: must be above 0")
+        _check_vendor(vendor)
+        _check_model(model)
+        _check_conduct(key, transport, retries, first_event_s)
         self.vendor = vendor
         self.model = model
         """What is asked for where a request names no model."""
         self._endpoint = endpoint_of(vendor)
-        self._wire = load_wire(vendor.wire)
-        self._key = key or Key()
+        self._party = Party(vendor, load_wire(vendor.wire), key or Key())
         self._owns_transport = transport is None
-        self._conduct = Conduct(transport or HttpTransport(), retries, sleep, jitter, first_event_s)
-        self._conversations = Conversations(partial(new_encoder, vendor))
+        self._transport = transport or HttpTransport()
+        self._is_closed = False
+        self._conduct = Conduct(self._open, retries, sleep, jitter, first_event_s)
+        self._conversations = Conversations(partial(new_encoder, vendor, self._party.wire))
 
     def __repr__(self) -> str:
         return f"HttpProvider({self.vendor.name!r}, base_url={self.vendor.base_url!r}, model={self.model!r})"
 
     async def __aenter__(self) -> Self:
+        self._check_open()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of what was written, and of the connections.
+        """Let go of what was written, and of the connections; nothing can be asked any more.
 
         Those of a transport that was passed in stay.
         """
+        self._is_closed = True
         self._conversations.clear()
         if self._owns_transport:
-            await self._conduct.transport.close()
+            await self._transport.close()
 
     def stream(self, request: Request) -> HttpStream:
         """Return the answer to a request, to be read; it is sent when the first event is wanted.
 
-        Raises InvalidRequest for what cannot be put into the words of this vendor.
+        Raises InvalidRequest for what cannot be put into the words of this vendor, StenoError if
+        the provider is closed.
         """
+        self._check_open()
+        if not isinstance(request, Request):
+            kind = type(request).__name__
+            raise InvalidRequest(f"stream: takes a Request(messages=(…,)), not {kind}")
         if not request.model and self.model:
             request = msgspec.structs.replace(request, model=self.model)
         path = self._endpoint.path_for(request.model)
         encoded = self._conversations.encode(request)
         exchange = Exchange(
             self._outgoing("POST", path, encoded.body),
-            Reading(self._wire, self.vendor.sealer, request.model, self._endpoint.whole_event),
+            Reading(
+                self._party.wire, self.vendor.sealer, request.model, self._endpoint.whole_event
+            ),
             conduct=self._conduct,
-            key=self._key,
+            party=self._party,
         )
         return HttpStream(exchange, encoded.losses)
 
@@ -113,6 +125,8 @@ class HttpProvider:
 
     async def models(self) -> tuple[Model, ...]:
         """Ask the server which models it has. Raises ProviderError, ProtocolError."""
+        if self._endpoint.models_path is None:
+            raise NotFound(f"{self.vendor.name}: where its models are listed is not known")
         path, _, query = self._endpoint.models_path.partition("?")
         page = self._endpoint.read_models(await self._ask("GET", f"{path}?{query}".rstrip("?")))
         found = list(page.models)
@@ -129,6 +143,7 @@ class HttpProvider:
 
         Raises NotFound if it does not have it.
         """
+        _check_model(model)
         name = model or self.model
         if self._endpoint.show_path is not None:
             body = msgspec.json.encode({"model": name})
@@ -141,16 +156,20 @@ class HttpProvider:
     async def _ask(self, method: str, path: str, body: bytes = b"") -> Any:
         outgoing = self._outgoing(method, path, body)
         try:
-            text = await self._conduct.persist(
-                lambda: fetch(self._conduct.transport, outgoing), self.vendor.name
+            return await self._conduct.persist(
+                lambda: fetch(self._conduct, outgoing, self._party), self.vendor.name
             )
-        except StenoError as exc:
-            self._key.hide_in(exc)
+        except Exception as exc:
+            self._party.key.hide_in(exc)
             raise
-        try:
-            return msgspec.json.decode(text)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            raise ProtocolError("models: the answer is not JSON") from None
+
+    async def _open(self, outgoing: Outgoing) -> Answer:
+        self._check_open()
+        return await self._transport.open(outgoing)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StenoError(f"{self.vendor.name}: the provider is closed; connect again")
 
     def _outgoing(self, method: str, path: str, body: bytes) -> Outgoing:
         headers = {
@@ -158,7 +177,7 @@ class HttpProvider:
             **self._endpoint.headers,
             **({"content-type": "application/json"} if body else {}),
             **dict(self.vendor.headers),
-            **self.vendor.auth.header(self._key.reveal()),
+            **self.vendor.auth.header(self._party.key.reveal()),
         }
         return Outgoing(method, self.vendor.base_url.rstrip("/") + path, headers, body)
 
@@ -178,3 +197,33 @@ class HttpStream(SourceStream):
     def envelope(self) -> dict[str, Any]:
         """What the provider said about its answer (id, model, ...), for the record."""
         return self._exchange.envelope
+
+
+# -- at the door -----------------------------------------------------------------------------
+
+
+def _check_vendor(vendor: object) -> None:
+    if not isinstance(vendor, Vendor):
+        kind = type(vendor).__name__
+        raise InvalidValue(f"vendor: must be a Vendor, not {kind}; connect takes names as well")
+
+
+def _check_model(model: object) -> None:
+    if not isinstance(model, str):
+        advice = "; pass its id" if isinstance(model, Model) else ""
+        raise InvalidValue(f"model: must be a string, not {type(model).__name__}{advice}")
+
+
+def _check_conduct(key: object, transport: object, retries: object, first_event_s: object) -> None:
+    if key is not None and not isinstance(key, Key):
+        raise InvalidValue(f"key: must be a Key, not {type(key).__name__}")
+    if transport is not None and not hasattr(transport, "open"):
+        kind = type(transport).__name__
+        raise InvalidValue(f"transport: must be one, such as HttpTransport(), not {kind}")
+    if not isinstance(retries, Retries):
+        kind = type(retries).__name__
+        raise InvalidValue(f"retries: must be Retries, such as Retries(most=3), not {kind}")
+    if first_event_s is None:
+        return
+    if not isinstance(first_event_s, (int, float)) or first_event_s <= 0:
+        raise InvalidValue("first_event_s: must be above 0, in seconds, or None")

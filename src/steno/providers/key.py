@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, final
+from typing import Any, Final, final
 
 from steno.errors import InvalidValue
 
@@ -20,6 +20,8 @@ class Key:
 
     def __init__(self, text: str = "") -> None:
         """Take the key. Raises InvalidValue for what no header can carry."""
+        if not isinstance(text, str):
+            raise InvalidValue(f"key: must be a string, not {type(text).__name__}")
         stripped = text.strip()
         if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
             raise InvalidValue("key: must be visible ASCII characters without blanks")
@@ -43,14 +45,24 @@ class Key:
         return text.replace(self._text, HIDDEN) if len(self._text) >= _SHORTEST else text
 
     def hide_in(self, error: BaseException) -> None:
-        """Replace the key in everything that an error would say."""
-        error.args = tuple([self._hide_any(part) for part in error.args])
-        for name, value in vars(error).items():
-            if isinstance(value, str):
-                setattr(error, name, self.hide(value))
+        """Replace the key in everything that an error, and what led to it, would say."""
+        seen: set[int] = set()
+        waiting: list[BaseException | None] = [error]
+        while waiting:
+            found = waiting.pop()
+            if found is None or id(found) in seen:
+                continue
+            seen.add(id(found))
+            waiting += [found.__cause__, found.__context__]
+            found.args = tuple([self._hide_any(part) for part in found.args])
+            for name, value in vars(found).items():
+                if isinstance(value, (str, list)):
+                    setattr(found, name, self._hide_any(value))
 
-    def _hide_any(self, part: object) -> object:
-        return self.hide(part) if isinstance(part, str) else part
+    def _hide_any(self, part: Any) -> Any:
+        if isinstance(part, str):
+            return self.hide(part)
+        return [self._hide_any(each) for each in part] if type(part) is list else part
 
 
 def find_key(variables: Iterable[str], environ: Mapping[str, str]) -> Key:

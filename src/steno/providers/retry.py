@@ -29,7 +29,8 @@ class Retries(NamedTuple):
         asked_s = error.retry_after_s if isinstance(error, ProviderError) else None
         if asked_s is not None:
             return asked_s if asked_s <= self.longest_retry_after_s else None
-        wait_s: float = min(self.longest_wait_s, self.first_wait_s * 2**tried)
+        # A float grows that far and no farther, and nobody waits for so long.
+        wait_s: float = min(self.longest_wait_s, self.first_wait_s * 2 ** min(tried, 64))
         return wait_s * (1 - jitter / 4)
 
 

@@ -11,9 +11,12 @@ from msgspec.structs import replace
 
 from steno.errors import InvalidValue
 from steno.value import Quiet
+from steno.wire import Wire
 from steno.wire.openai_chat import DIALECTS, Dialect
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_PATH: Final = re.compile(r"/[!$-;=?-z~]*")
+"""Visible ASCII as URLs have it, and no fragment."""
 _HEADER: Final = re.compile(r"[a-z0-9-]+")
 
 
@@ -53,15 +56,17 @@ class Vendor(Quiet, frozen=True, kw_only=True):
     """Somebody who serves models: where, in which words, and what for a key."""
 
     shown: ClassVar[frozenset[str]] = frozenset(
-        {"name", "title", "base_url", "wire", "provider", "key_variables"}
+        {"name", "title", "base_url", "path", "wire", "provider", "key_variables"}
     )
 
     name: str
     """What a program calls it: `connect(name)`."""
-    wire: str
-    """The protocol, by the name of its wire."""
+    wire: str | Wire
+    """The protocol: the name of a wire, `package.module` of one of yours, or the module itself."""
     base_url: str
     """What all paths of the wire are behind; empty where everybody has one of their own."""
+    path: str = ""
+    """Where requests go, behind `base_url`; the usual one unless given, if the wire is one of ours."""
     title: str = ""
     provider: str = ""
     """Who makes the seals and gets them back; the same name under every protocol."""
@@ -79,15 +84,27 @@ class Vendor(Quiet, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse rows that cannot work. Raises InvalidValue."""
-        if not _NAME.fullmatch(self.name):
+        name: object = self.name
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
             raise InvalidValue("vendor: name must be small letters, digits and any of . _ -")
-        if self.base_url:
+        if self.base_url != "":
             check_base_url(self.base_url, self.name)
+        if self.path and not _PATH.fullmatch(self.path):
+            raise InvalidValue(f"{self.name}.path: must begin with / and be written as in a URL")
+        if not isinstance(self.key_variables, tuple):
+            kind = type(self.key_variables).__name__
+            raise InvalidValue(f"{self.name}.key_variables: must be a tuple of names, not {kind}")
         for header, value in self.headers:
             if not _HEADER.fullmatch(header) or not (value.isascii() and value.isprintable()):
                 raise InvalidValue(f"{self.name}.headers: not what a header can carry")
         if self.context_tokens is not None and self.context_tokens < 1:
             raise InvalidValue(f"{self.name}.context_tokens: must be above 0")
+
+    @property
+    def key_advice(self) -> str:
+        """What to do where a key is missing or wrong."""
+        names = " or ".join(self.key_variables)
+        return f"set {names}, or pass one as key" if names else "pass one as key"
 
     @property
     def sealer(self) -> str:
@@ -106,6 +123,8 @@ class Vendor(Quiet, frozen=True, kw_only=True):
 
 def check_base_url(url: str, place: str) -> None:
     """Refuse what is not the address of a server. Raises InvalidValue."""
+    if not isinstance(url, str):
+        raise InvalidValue(f"{place}.base_url: must be a string, not {type(url).__name__}")
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

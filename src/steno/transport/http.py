@@ -64,6 +64,11 @@ class HttpTransport:
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         """Take the settings; nothing is opened yet. Raises InvalidValue for what cannot work."""
+        if not isinstance(limits, TimeLimits):
+            kind = type(limits).__name__
+            raise InvalidValue(
+                f"limits: must be TimeLimits, such as TimeLimits(idle_s=60), not {kind}"
+            )
         if min(*limits, max_body_bytes) <= 0:
             raise InvalidValue("http transport: limits must be above 0")
         if proxy is not None:
@@ -147,7 +152,8 @@ class HttpAnswer:
     ) -> None:
         import aiohttp  # noqa: PLC0415 - it is loaded by now
 
-        self._errors = (aiohttp.ClientError, OSError)
+        # A read that begins behind the end of the session is a RuntimeError to aiohttp.
+        self._errors = (aiohttp.ClientError, OSError, RuntimeError)
         self.status = response.status
         self.headers: Mapping[str, str] = {
             name.lower(): value for name, value in response.headers.items()
@@ -266,12 +272,21 @@ def _explain(exc: Exception, place: _Place) -> StenoError:
             return place.unreachable("its name is not known", retryable=not is_final)
         case aiohttp.ClientConnectorError():
             return place.unreachable(f"no connection{_reason(exc)}")
+        case aiohttp.ClientPayloadError() if _is_garbled(exc):
+            return ProtocolError(f"{place.host}: the body is not compressed as its head says")
         case aiohttp.ClientResponseError():
             return ProtocolError(f"{place.host}: the answer is not HTTP, or its head is too large")
         case aiohttp.InvalidURL():
             return InvalidValue(f"{place.host}: not an address that can be asked")
         case _:
             return place.unreachable("the connection was lost")
+
+
+def _is_garbled(exc: aiohttp.ClientPayloadError) -> bool:
+    """Tell whether a body came whole and cannot be unpacked, which will be so the next time."""
+    from aiohttp.http_exceptions import ContentEncodingError  # noqa: PLC0415 - it is loaded by now
+
+    return isinstance(exc.__cause__, ContentEncodingError)
 
 
 def _reason(exc: aiohttp.ClientConnectorError) -> str:

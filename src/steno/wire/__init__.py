@@ -76,11 +76,37 @@ class Wire(Protocol):
         ...
 
 
-def load_wire(name: str) -> Wire:
-    """Return the wire of that name. Raises InvalidValue, with the names there are."""
-    if name not in WIRES:
-        raise InvalidValue(f"wire: there is none of that name; one of {', '.join(WIRES)}")
-    return cast("Wire", import_module(f"steno.wire.{name}"))
+_PARTS: Final = tuple(sorted(name for name in vars(Wire) if not name.startswith("_")))
+
+
+def load_wire(wire: str | Wire) -> Wire:
+    """Return the wire of that name; a name with a dot is that of a module of yours.
+
+    What is a wire already is given back. Raises InvalidValue, with the names there are, or with
+    what the module lacks.
+    """
+    if isinstance(wire, str):
+        wire = _import_wire(wire)
+    for part in _PARTS:
+        if not hasattr(wire, part):
+            raise InvalidValue(f"wire: it has no {part}; see steno.wire.Wire for what it needs")
+    return wire
+
+
+def _import_wire(name: str) -> Wire:
+    if "." not in name:
+        if name not in WIRES:
+            raise InvalidValue(
+                f"wire: there is none of that name; one of {', '.join(WIRES)},"
+                " or a module of yours as package.module"
+            )
+        name = f"steno.wire.{name}"
+    try:
+        return cast("Wire", import_module(name))
+    except ModuleNotFoundError as exc:
+        if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
+            raise  # it is there, and misses something itself
+        raise InvalidValue("wire: there is no module of that name to import") from exc
 
 
 def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> Encoded:
@@ -88,7 +114,5 @@ def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> E
 
     A wire is a module or its name. Raises InvalidRequest if `data` is not a request of the source.
     """
-    speaker, listener = (
-        load_wire(wire) if isinstance(wire, str) else wire for wire in (source, target)
-    )
+    speaker, listener = load_wire(source), load_wire(target)
     return listener.encode_request(speaker.decode_request(data))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from html import unescape
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -23,6 +24,9 @@ from steno.errors import (
 )
 
 _LONGEST_MESSAGE: Final = 2_000
+_LONGEST_HEAD: Final = 4_000
+"""How far into a page its title is looked for."""
+_TITLE: Final = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _OVERFLOW: Final = re.compile(
     r"context.?(length|window|size)|maximum context|prompt is too long|too many (input )?tokens"
@@ -30,7 +34,9 @@ _OVERFLOW: Final = re.compile(
     re.IGNORECASE,
 )
 _RETRYABLE: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-_NO_CREDIT: Final = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
+_NO_CREDIT: Final = frozenset(
+    {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
+)
 _STATUS_OF_TYPE: Final = {
     "authentication_error": 401,
     "permission_error": 403,
@@ -120,7 +126,8 @@ def _read(body: bytes | str) -> _Said:
         found: Any = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         text = body.decode(errors="replace") if isinstance(body, bytes) else body
-        return _Said(_clean(text))
+        title = _TITLE.search(text, 0, _LONGEST_HEAD)
+        return _Said(_clean(unescape(title[1]) if title else text))
     if isinstance(found, list) and found:
         found = found[0]
     if not isinstance(found, dict):
@@ -144,7 +151,7 @@ _MESSAGES: Final = ("message", "detail", "details", "error_description", "msg")
 
 
 def _text(value: object) -> str | None:
-    return str(value) if isinstance(value, (str, int)) and value != "" else None
+    return _clean(str(value)) or None if isinstance(value, (str, int)) else None
 
 
 def _clean(text: str) -> str:
@@ -157,7 +164,7 @@ def _clean(text: str) -> str:
 
 
 def _first(headers: Mapping[str, str], *names: str) -> str | None:
-    return next((headers[name] for name in names if headers.get(name)), None)
+    return next((_clean(headers[name]) for name in names if headers.get(name)), None)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -1,0 +1,101 @@
+"""What is wrong with an answer, said so that somebody can set it right: where we asked, what came.
+
+The wire reads what a server says about its errors. What only we know is added here: the address,
+the variable that holds the key, and that an answer is none at all.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import urljoin
+
+from steno.errors import AuthenticationFailed, NotFound, ProtocolError, ProviderError, Unreachable
+from steno.ports import Answer, Outgoing, without_secrets
+from steno.providers.key import Key
+from steno.providers.vendor import Vendor
+from steno.wire import Wire
+
+MAX_ERROR_BYTES: Final = 1024 * 1024
+"""What is read of an answer that is an error; the rest explains nothing."""
+_BOM: Final = b"\xef\xbb\xbf"
+_KIND: Final = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
+_DOCUMENT: Final = re.compile(r"text/(?:html|plain)|.+[/+](?:json|xml)")
+
+
+class Party(NamedTuple):
+    """Whom we speak with, as far as errors have to tell it."""
+
+    vendor: Vendor
+    wire: Wire
+    key: Key
+
+    async def read_error(self, answer: Answer, outgoing: Outgoing) -> ProviderError:
+        """Make an error of an answer that is one, from as much of its body as there is."""
+        if 300 <= answer.status < 400:
+            return _redirected(answer, outgoing)
+        pieces: list[bytes] = []
+        left = MAX_ERROR_BYTES
+        try:
+            while left > 0 and (piece := await answer.read()):
+                pieces.append(piece)
+                left -= len(piece)
+        except Unreachable:
+            pass  # the status says more than the fact that its explanation broke off
+        error = self.wire.decode_error(answer.status, b"".join(pieces), answer.headers)
+        self._advise(error, outgoing)
+        return error
+
+    def not_spoken(self, answer: Answer, outgoing: Outgoing) -> ProtocolError:
+        """Make the error of an answer that is neither a stream nor anything else of the protocol."""
+        return ProtocolError(
+            f"{outgoing.address}: does not speak {self.wire.NAME}; what came"
+            f" ({kind_of(answer) or 'without a content type'}) is no answer; check the base URL,"
+            " and what stands between, such as a proxy or a login page"
+        )
+
+    def _advise(self, error: ProviderError, outgoing: Outgoing) -> None:
+        match error:
+            case NotFound() | ProviderError(status=405):
+                advice = f"asked {outgoing.address}, check the base URL and the model"
+            case AuthenticationFailed():
+                is_sent = bool(self.vendor.auth.header(self.key.reveal()))
+                state = "check the key" if is_sent else "no key was sent"
+                advice = f"{state}: {self.vendor.key_advice}"
+            case _:
+                return
+        error.message = f"{error.message}; {advice}"
+        error.args = (error.message,)
+
+
+def kind_of(answer: Answer) -> str:
+    """Return the content type of an answer, without parameters; empty where there is none."""
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind if _KIND.fullmatch(kind) else ""
+
+
+def is_page(first: bytes) -> bool:
+    """Tell whether a body begins like HTML, whatever it calls itself."""
+    return first.removeprefix(_BOM).lstrip()[:14].lower().startswith((b"<!doctype html", b"<html"))
+
+
+def is_document(answer: Answer) -> bool:
+    """Tell whether an answer calls itself anything but a stream, which could have been cut short."""
+    return _DOCUMENT.fullmatch(kind_of(answer)) is not None
+
+
+def _redirected(answer: Answer, outgoing: Outgoing) -> ProviderError:
+    try:
+        target = without_secrets(urljoin(outgoing.url, answer.headers.get("location", "")))
+    except ValueError:  # an address that is none
+        target = None
+    if target is None or target == outgoing.address:
+        what, advice = "it redirects", "check the base URL"
+    elif outgoing.url.startswith("https:") and target.startswith("http:"):
+        what = f"it redirects to {target}, where the key would travel unencrypted"
+        advice = "check the base URL, or have the server stay with https"
+    else:
+        what = f"it redirects to {target}"
+        advice = "if that is the right address, pass its beginning as the base URL"
+    rule = f"{outgoing.address}: {what}; redirects are not followed, as a key is for one host only"
+    return ProviderError(f"{rule}; {advice}", status=answer.status)
