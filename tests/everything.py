@@ -39,9 +39,12 @@ from steno.entry import (
     ModeChange,
     ModelChange,
     Payload,
+    Redacted,
+    Redaction,
     Repair,
     Resolution,
     ResolutionStatus,
+    Rewind,
 )
 
 NOON = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
@@ -122,6 +125,9 @@ PAYLOADS: tuple[Payload, ...] = (
     Resolution(target="e2", block=3, status=ResolutionStatus.FAILED, error="no such blob"),
     Feedback(target="e3", text="Please reconsider."),
     Repair(code="call_unanswered", explanation="the turn was interrupted", target="e3"),
+    Rewind(left="e7"),
+    Redacted(kind="user", sha256="0f" * 32, audit_sha256="1e" * 32),
+    Redaction(target="e2", actor="ada", reason="a key was pasted"),
     Opaque(kind="annotation", raw='{"type":"annotation", "by": "v9"}', origin="steno"),
 )
 

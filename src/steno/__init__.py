@@ -1,8 +1,11 @@
 """steno: the typed, immutable record of what a person, a model and tools say to each other.
 
 Everything a user writes every day is here; the stored format is in `steno.codec`, doubles and
-strategies for tests are in `steno.testing`.
+strategies for tests are in `steno.testing`. `Conversation` is loaded when it is first asked for:
+whoever only needs messages need not wait for the log.
 """
+
+import typing as _typing
 
 from steno.assemble import Assembler
 from steno.call import AnyToolCall, InvalidToolCall, Seal, ToolCall, map_tool_name
@@ -67,6 +70,9 @@ from steno.tool import ToolDefinition
 from steno.usage import StopReason, Usage
 from steno.value import replace_lone_surrogates
 
+if _typing.TYPE_CHECKING:
+    from steno.conversation import Conversation
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -77,6 +83,7 @@ __all__ = [
     "BlockAdded",
     "BlockSealed",
     "ChatMessage",
+    "Conversation",
     "ConversationHistory",
     "Entry",
     "Event",
@@ -135,3 +142,11 @@ __all__ = [
     "repair",
     "replace_lone_surrogates",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Conversation":
+        from steno.conversation import Conversation  # noqa: PLC0415 - see the docstring
+
+        return Conversation
+    raise AttributeError(f"module 'steno' has no attribute {name!r}")

@@ -8,9 +8,9 @@ clock.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Final, TypeAlias, final
+from typing import Any, ClassVar, Final, TypeAlias, final, get_args
 
 from steno.content import Image, Opaque, Resource, Text
 from steno.message import (
@@ -20,7 +20,7 @@ from steno.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.value import Value, check_fields, check_sha256, refuse
+from steno.value import NOTHING, Value, check_fields, check_sha256, refuse
 
 FORMAT_VERSION: Final = 2
 """The version of the stored format; on every record and in every header."""
@@ -66,6 +66,19 @@ class BranchSwitch(_Payload, frozen=True, tag="branch_switch", kw_only=True):
 
     def __post_init__(self) -> None:
         self._check("old", "new")
+
+
+@final
+class Rewind(_Payload, frozen=True, tag="rewind", kw_only=True):
+    """The branch goes on from an earlier entry, the parent of this one."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"left"})
+
+    left: str
+    """The entry that was the last one; it and what led to it stay in the record."""
+
+    def __post_init__(self) -> None:
+        self._check("left")
 
 
 @final
@@ -197,7 +210,44 @@ class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
         self._check("code", "explanation")
 
 
-Control: TypeAlias = ModeChange | BranchSwitch | ModelChange | Label | Compaction
+# -- what was taken out ----------------------------------------------------------------------
+
+
+@final
+class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
+    """What stands where something was taken out: only the digests that the chain hangs on."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"kind", "sha256", "audit_sha256"})
+
+    kind: str
+    """What it was: `user`, `tool_result`, ..."""
+    sha256: str
+    """The digest of the payload that stood here."""
+    audit_sha256: str | None = None
+    """The digest of the audit data that stood here, where there was any."""
+
+    def __post_init__(self) -> None:
+        self._check("kind")
+        check_sha256(self, "sha256")
+        if self.audit_sha256 is not None:
+            check_sha256(self, "audit_sha256")
+
+
+@final
+class Redaction(_Payload, frozen=True, tag="redaction", kw_only=True):
+    """The content of an entry was taken out of the record: by whom, and why."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"target", "actor"})
+
+    target: str
+    actor: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        self._check("target", "actor", "reason")
+
+
+Control: TypeAlias = ModeChange | BranchSwitch | Rewind | ModelChange | Label | Compaction
 
 Payload: TypeAlias = (
     SystemMessage
@@ -206,6 +256,7 @@ Payload: TypeAlias = (
     | ToolResultMessage
     | ModeChange
     | BranchSwitch
+    | Rewind
     | ModelChange
     | Label
     | Compaction
@@ -213,8 +264,13 @@ Payload: TypeAlias = (
     | Resolution
     | Feedback
     | Repair
+    | Redacted
+    | Redaction
     | Opaque
 )
+
+
+_PAYLOADS: Final[frozenset[type]] = frozenset(get_args(Payload))
 
 
 @final
@@ -232,14 +288,34 @@ class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True)
     audit: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        # Most entries are made by a conversation, and hold nothing that has to be looked at twice.
+        if not self._has_only_the_usual_fields():
+            check_fields(self)
         if not self.id or self.parent == "":
             refuse(self, "id and parent must not be empty")
 
+    def _has_only_the_usual_fields(self) -> bool:
+        time = self.time
+        return (
+            type(self.id) is str
+            and self.id.isascii()
+            and (self.parent is None or (type(self.parent) is str and self.parent.isascii()))
+            and (time is None or (type(time) is datetime and time.tzinfo is UTC))
+            and type(self.payload) in _PAYLOADS
+            and self.decision is None
+            and self.audit is None
+            and self.unknown is NOTHING
+        )
+
     def holds_members(self) -> bool:
         """Tell the same, or that nothing of the record was understood."""
-        is_whole = isinstance(self.payload, Opaque) and self.payload.raw == self.unknown.text
-        return is_whole or super().holds_members()
+        return not self.is_understood or super().holds_members()
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether the record is of this version; else it is kept as it was, and not looked into."""
+        payload = self.payload
+        return not (isinstance(payload, Opaque) and payload.raw == self.unknown.text)
 
     @property
     def message(self) -> Message | None:

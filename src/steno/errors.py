@@ -11,13 +11,18 @@
     │       └── UnsupportedVersion      written by a newer steno
     ├── ProtocolError               bytes that are not what their wire says they are
     │   └── CutShort                  a stream that ended before the model did
-    └── ProviderError               a provider said no, or failed
-        ├── AuthenticationFailed      the key is missing, wrong, or may not do this
-        ├── NotFound                  no such model or endpoint
-        ├── ContextOverflow           more than the model can read at once
-        ├── RateLimited               too much in too short a time, or no credit left
-        ├── Overloaded                the provider is busy or down; later it may not be
-        └── Unreachable               no answer: connection, proxy, certificate, time
+    ├── ProviderError               a provider said no, or failed
+    │   ├── AuthenticationFailed      the key is missing, wrong, or may not do this
+    │   ├── NotFound                  no such model or endpoint
+    │   ├── ContextOverflow           more than the model can read at once
+    │   ├── RateLimited               too much in too short a time, or no credit left
+    │   ├── Overloaded                the provider is busy or down; later it may not be
+    │   └── Unreachable               no answer: connection, proxy, certificate, time
+    └── LogError                    the log or its store could not do it; nothing was changed
+        ├── Missing                   no such session, branch, entry or blob
+        ├── Conflict                  somebody else was there first
+        ├── Damaged                   what is stored is not what was written
+        └── Unavailable               the store cannot be read or written: disk, rights, server
 
 An exception names the rule and the place, never the content: it may end up in a log
 that fewer people should read than the conversation.
@@ -175,3 +180,32 @@ class Overloaded(ProviderError):
 
 class Unreachable(ProviderError):
     """There was no answer: connection, proxy, certificate or time."""
+
+
+# -- the log and its stores ------------------------------------------------------------------
+
+
+class LogError(StenoError):
+    """The log of a conversation, or the store that keeps it, could not do what was asked.
+
+    Nothing was changed: what was to be written is not there, and what was there is as it was.
+    """
+
+
+class Missing(LogError):
+    """There is no such session, branch, entry or blob."""
+
+
+class Conflict(LogError):
+    """Somebody else was there first: the branch has moved on, or the name is taken.
+
+    `Conversation.refresh` brings what they wrote.
+    """
+
+
+class Damaged(LogError):
+    """What is stored is not what was written."""
+
+
+class Unavailable(LogError):
+    """The store cannot be read or written: the disk is full, the folder read-only, the server gone."""

@@ -6,9 +6,11 @@ writes one of these needs to know nothing else of steno, and who uses one nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol, Self
+from urllib.parse import urlsplit
 
+from steno.entry import Entry, Payload
 from steno.event import Event
 from steno.message import AssistantMessage
 from steno.request import Request
@@ -85,8 +87,23 @@ class Outgoing(NamedTuple):
     headers: Mapping[str, str]
     body: bytes = b""
 
+    @property
+    def address(self) -> str:
+        """Where it goes, for messages: the URL without user, password, query and fragment."""
+        return without_secrets(self.url) or "http"
+
     def __repr__(self) -> str:
-        return f"Outgoing({self.method} {self.url}, <{len(self.body)} bytes>)"
+        return f"Outgoing({self.method} {self.address}, <{len(self.body)} bytes>)"
+
+
+def without_secrets(url: str) -> str | None:
+    """Return a URL without user, password, query and fragment; None if it has no host."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return None
+    return f"{parts.scheme}://{host}{parts.path}" if host and url.isprintable() else None
 
 
 class Answer(Protocol):
@@ -130,4 +147,38 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Let go of all connections."""
+        ...
+
+
+# -- what is kept ----------------------------------------------------------------------------
+
+
+class Journal(Protocol):
+    """The place where one conversation is kept. A `Conversation` writes to it and reads from it."""
+
+    def put_aside(self, payload: Payload) -> Payload:
+        """Return the payload as it is to be recorded: what is large lies elsewhere by then."""
+        ...
+
+    def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
+        """Put an entry at the end of a branch; it is there for good when this returns.
+
+        `expected` is the last entry of the branch as the writer knows it. Raises Conflict if it
+        is another, Unavailable if nothing can be written; then nothing was.
+        """
+        ...
+
+    def begin_branch(self, name: str, at: str | None) -> None:
+        """Let a branch begin behind an entry. Raises Conflict if there is one of that name."""
+        ...
+
+    def heads(self) -> Mapping[str, str | None]:
+        """Return the last entry of every branch, the branch that was written to last at the end."""
+        ...
+
+    def read_back(self, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        """Return an entry and its digest, then its parent and so on, up to the first.
+
+        Raises Missing if there is no such entry, Damaged if what is stored cannot be read.
+        """
         ...

@@ -59,11 +59,15 @@ from steno.entry import (
     Mode,
     ModeChange,
     ModelChange,
+    Redacted,
+    Redaction,
     Repair,
     Resolution,
     ResolutionStatus,
+    Rewind,
 )
 from steno.order import OrderCode, Severity
+from steno.record import Header, Record
 from steno.value import Verbatim
 
 SECRET = "hunter2-secret"
@@ -448,6 +452,7 @@ PAYLOADS: tuple[Sample, ...] = (
             "unknown": unknown(),
         },
     ),
+    Sample("rewind", Rewind, lambda: {"left": "e1", "unknown": unknown()}),
     Sample(
         "model_change",
         ModelChange,
@@ -514,9 +519,55 @@ PAYLOADS: tuple[Sample, ...] = (
             "unknown": unknown(),
         },
     ),
+    Sample(
+        "redacted",
+        Redacted,
+        lambda: {
+            "kind": "user",
+            "sha256": "ab" * 32,
+            "audit_sha256": "cd" * 32,
+            "unknown": unknown(),
+        },
+    ),
+    Sample(
+        "redaction",
+        Redaction,
+        lambda: {
+            "target": "e1",
+            "actor": "ada",
+            "reason": SECRET,
+            "unknown": unknown(),
+        },
+    ),
 )
 
 RECORDS: tuple[Sample, ...] = (
+    Sample(
+        "header",
+        Header,
+        lambda: {
+            "id": "s1",
+            "created_at": NOON,
+            "title": SECRET,
+            "cloned_from": "s0",
+            "about": details(),
+            "unknown": unknown(),
+        },
+    ),
+    Sample(
+        "record",
+        Record,
+        lambda: {
+            "seq": 7,
+            "branch": "main",
+            "entry": Entry(id="e1", payload=ChatMessage.user(SECRET)),
+            "digest": "ef" * 32,
+            "unknown": unknown(),
+        },
+    ),
+    Sample(
+        "branch", Record, lambda: {"seq": 8, "branch": "try-2", "at": "e1", "unknown": unknown()}
+    ),
     Sample(
         "entry",
         Entry,

@@ -99,7 +99,7 @@ def test_every_payload_but_messages_has_a_sample() -> None:
     assert tried == {*get_args(Payload)} - {*get_args(Message)} - {Opaque}
     assert {*get_args(Control)} <= tried
     assert {kind.__name__ for kind in get_args(Control)} == {
-        *("ModeChange", "BranchSwitch", "ModelChange", "Label", "Compaction"),
+        *("ModeChange", "BranchSwitch", "Rewind", "ModelChange", "Label", "Compaction"),
     }
 
 

@@ -19,6 +19,7 @@ from steno import ChatMessage, JsonObject, MessageRole, ToolCall, ToolDefinition
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "public_api.txt"
 MODULES = [steno, steno.codec]
+LOADED_LATE = {"Conversation"}
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -43,7 +44,7 @@ def test_nothing_public_is_missing_from_the_list(module: ModuleType) -> None:
         for name, value in vars(module).items()
         if not name.startswith("_") and not inspect.ismodule(value)
     }
-    assert visible == set(module.__all__)
+    assert visible | LOADED_LATE.intersection(module.__all__) == set(module.__all__)
 
 
 def test_the_surface_is_small_enough_to_read() -> None:

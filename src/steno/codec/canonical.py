@@ -16,12 +16,13 @@ from steno.codec.lossless import (
     write_lossless,
 )
 from steno.codec.migrate import migrate
-from steno.codec.scan import check_syntax, clean_input, split_array
+from steno.codec.scan import check_syntax, clean_input, one_line, split_array, split_object
 from steno.content import Opaque
-from steno.entry import Entry
-from steno.errors import InvalidDocument, InvalidValue
+from steno.entry import FORMAT_VERSION, Entry, Payload
+from steno.errors import InvalidDocument, InvalidValue, UnsupportedVersion
 from steno.json_object import JsonObject, expose
 from steno.message import ChatMessage, Message
+from steno.record import Header, Record
 from steno.tool import ToolDefinition
 from steno.value import PRECHECKED
 
@@ -68,6 +69,8 @@ _decode_messages: Callable[[bytes | str], tuple[AnyMessage, ...]] = _loading(
 )
 _decode_entry = _loading(msgspec.json.Decoder(Entry).decode)
 _decode_document = _loading(msgspec.json.Decoder(Document).decode)
+_decode_header = _loading(msgspec.json.Decoder(Header).decode)
+_decode_record = _loading(msgspec.json.Decoder(Record).decode)
 _decode_tool = msgspec.json.Decoder(ToolDefinition).decode
 
 
@@ -193,6 +196,56 @@ def decode_document(data: bytes | str) -> Document:
 
 _HEADER = frozenset({"id", "created_at", "updated_at"})
 """What a conversation can be read without."""
+
+
+# -- records ---------------------------------------------------------------------------------
+
+
+def encode_payload(payload: Payload) -> bytes:
+    """Encode what an entry carries, on one line: the bytes that its digest is made of."""
+    return one_line(_encode_value(payload))
+
+
+def encode_header(header: Header) -> bytes:
+    """Encode the header of a session, on one line."""
+    _check_kind(header, Header)
+    return one_line(_encode_value(header))
+
+
+def decode_header(data: bytes | str) -> Header:
+    """Decode the header of a session. Raises InvalidDocument, UnsupportedVersion if it is newer."""
+    try:
+        return _decode_header(data)
+    except _NOT_WHOLE:
+        raw = _read_input(data)
+    try:
+        header = read_value(raw, Header, "$", _warn, may_be_odd=frozenset({"created_at", "title"}))
+    except NotUnderstood as exc:
+        raise InvalidDocument(f"header of a session: {exc}") from None
+    version = next((member.value for member in split_object(raw) or () if member.name == "v"), b"")
+    if version != str(FORMAT_VERSION).encode():
+        raise UnsupportedVersion(
+            f"header of a session: this steno reads format {FORMAT_VERSION}; upgrade it"
+        )
+    return header
+
+
+def encode_record(record: Record) -> bytes:
+    """Encode one step of a session, on one line."""
+    _check_kind(record, Record)
+    return one_line(_encode_value(record))
+
+
+def decode_record(data: bytes | str) -> Record:
+    """Decode one step of a session; what is not understood stays in it. Raises InvalidDocument."""
+    try:
+        return _decode_record(data)
+    except _NOT_WHOLE:
+        raw = _read_input(data)
+    try:
+        return read_value(raw, Record, "$", _warn)
+    except NotUnderstood as exc:
+        raise InvalidDocument(f"record: {exc}") from None
 
 
 # -- both ------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def write_lossless(value: object) -> bytes:
     """Encode a value that holds something verbatim."""
     if isinstance(value, Opaque) and value.origin == OWN_FORMAT:
         return value.raw.encode()
-    if isinstance(value, Entry) and _is_whole_record(value):
+    if isinstance(value, Entry) and not value.is_understood:
         return _unchanged(value)
     if isinstance(value, Value):
         return b"{" + b",".join(_members(value)) + b"}"
@@ -47,11 +47,6 @@ def write_lossless(value: object) -> bytes:
     if isinstance(value, JsonObject):
         return msgspec.json.encode(expose(value))
     return msgspec.json.encode(value)
-
-
-def _is_whole_record(entry: Entry) -> bool:
-    """Tell whether nothing of the record was understood: then all of it is unknown."""
-    return isinstance(entry.payload, Opaque) and entry.payload.raw == entry.unknown.text
 
 
 def _unchanged(entry: Entry) -> bytes:
@@ -166,16 +161,19 @@ def _made_id(raw: bytes) -> str:
 
 def _read_nested(raw: bytes, nested: _Nested, place: str, warn: Warn) -> object:
     if not nested.is_tuple:
-        return _read_tagged(raw, nested, place, warn)
+        return _read_one(raw, nested, place, warn)
     parts = split_array(raw)
     if parts is None:
         raise NotUnderstood("not an array")
     return tuple(
-        read_entry(part, f"{place}[{number}]", warn)
-        if Entry in nested.by_tag.values()
-        else _read_tagged(part, nested, f"{place}[{number}]", warn)
-        for number, part in enumerate(parts)
+        _read_one(part, nested, f"{place}[{number}]", warn) for number, part in enumerate(parts)
     )
+
+
+def _read_one(raw: bytes, nested: _Nested, place: str, warn: Warn) -> Value:
+    if Entry in nested.by_tag.values():
+        return read_entry(raw, place, warn)
+    return _read_tagged(raw, nested, place, warn)
 
 
 def _read_tagged(raw: bytes, nested: _Nested, place: str, warn: Warn) -> Value:

@@ -64,6 +64,11 @@ def check_syntax(raw: bytes) -> None:
             raise InvalidDocument("not valid JSON: somewhere in deep nesting") from None
 
 
+def one_line(raw: bytes) -> bytes:
+    """Return the same JSON without line breaks: they stand between its parts, never in them."""
+    return raw.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in raw or b"\r" in raw else raw
+
+
 def split_array(raw: bytes) -> list[bytes] | None:
     """Return the text of each element; None if `raw` is not an array."""
     raw = raw.strip(_SPACE)

@@ -23,9 +23,12 @@ from steno.entry import (
     ModeChange,
     ModelChange,
     Payload,
+    Redacted,
+    Redaction,
     Repair,
     Resolution,
     ResolutionStatus,
+    Rewind,
 )
 from steno.testing.blocks import images, opaque_blocks, resources, text_blocks
 from steno.testing.messages import messages
@@ -40,6 +43,7 @@ def controls() -> SearchStrategy[Control]:
     return st.one_of(
         st.builds(ModeChange, old=modes, new=modes),
         st.builds(BranchSwitch, old=identifiers(), new=identifiers()),
+        st.builds(Rewind, left=identifiers()),
         st.builds(ModelChange, old=texts(), new=identifiers()),
         st.builds(Label, target=identifiers(), text=identifiers()),
         st.builds(Compaction, through=identifiers(), summary=identifiers()),
@@ -52,7 +56,7 @@ def approvals() -> SearchStrategy[Approval]:
     decided = st.sampled_from((ApprovalStatus.APPROVED, ApprovalStatus.DENIED))
     common: dict[str, SearchStrategy[Any]] = {
         "call_id": identifiers(),
-        "arguments_sha256": st.binary(min_size=32, max_size=32).map(bytes.hex),
+        "arguments_sha256": _digests(),
         "reason": st.none() | texts(),
     }
     return st.one_of(
@@ -95,8 +99,16 @@ def payloads() -> SearchStrategy[Payload]:
         st.builds(
             Repair, code=identifiers(), explanation=identifiers(), target=st.none() | texts()
         ),
+        st.builds(
+            Redacted, kind=identifiers(), sha256=_digests(), audit_sha256=st.none() | _digests()
+        ),
+        st.builds(Redaction, target=identifiers(), actor=identifiers(), reason=identifiers()),
         opaque_blocks(),
     )
+
+
+def _digests() -> SearchStrategy[str]:
+    return st.binary(min_size=32, max_size=32).map(bytes.hex)
 
 
 @named

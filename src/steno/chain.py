@@ -1,0 +1,177 @@
+"""The hash chain: a digest ties every entry to all that came before it.
+
+The digest of an entry is the SHA-256 of the JSON array
+
+    [2, digest of the parent, id, parent, time, decision, unknown members, payload, audit]
+
+in which payload and audit stand as the SHA-256 of their own bytes. So whoever takes the content
+out of an entry and leaves those two behind breaks no link, and any other change shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from steno.codec import encode_payload
+from steno.codec.scan import one_line
+from steno.entry import FORMAT_VERSION, Entry, Redacted, Redaction
+from steno.errors import InvalidValue
+from steno.json_object import JsonObject, expose
+from steno.record import Record
+
+
+def digest_of(entry: Entry, parent_digest: str | None) -> str:
+    """Return the digest of an entry, given that of its parent; None for the first entry."""
+    payload, audit = _content_digests(entry)
+    link = (
+        FORMAT_VERSION,
+        parent_digest,
+        entry.id,
+        entry.parent,
+        entry.time,
+        entry.decision,
+        one_line(entry.unknown.text.encode()).decode(),
+        payload,
+        audit,
+    )
+    return _hex(msgspec.json.encode(link))
+
+
+def redacted(entry: Entry) -> Entry:
+    """Return the entry without its content; its digest stays what it was.
+
+    Raises InvalidValue for what is not understood, and for what was taken out before.
+    """
+    if isinstance(entry.payload, Redacted) or not entry.is_understood:
+        raise InvalidValue("entry: there is nothing to take out of it")
+    payload, audit = _content_digests(entry)
+    kind = str(entry.payload.__struct_config__.tag)
+    return replace(
+        entry, payload=Redacted(kind=kind, sha256=payload, audit_sha256=audit), audit=None
+    )
+
+
+def _content_digests(entry: Entry) -> tuple[str, str | None]:
+    payload, audit = entry.payload, entry.audit
+    if isinstance(payload, Redacted):
+        return payload.sha256, payload.audit_sha256
+    if audit is None:
+        return _hex(encode_payload(payload)), None
+    assert isinstance(audit, JsonObject)
+    return _hex(encode_payload(payload)), _hex(msgspec.json.encode(expose(audit)))
+
+
+def _hex(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+# -- verification ----------------------------------------------------------------------------
+
+
+class BadRecord(NamedTuple):
+    """The first record that is not what it should be."""
+
+    seq: int
+    entry_id: str | None
+    problem: str
+
+    def __str__(self) -> str:
+        name = "" if self.entry_id is None else f" (entry {self.entry_id})"
+        return f"record {self.seq}{name}: {self.problem}"
+
+
+class Verification(NamedTuple):
+    """What came of looking at every record of a session."""
+
+    entries: int
+    redacted: int
+    foreign: int
+    """Entries of a newer version, whose content only a newer steno can verify."""
+    heads: Mapping[str, str | None]
+    """The digest at the end of each branch. Keep one elsewhere, and nobody can rewrite the past."""
+    bad: BadRecord | None
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether every record is as it was written."""
+        return self.bad is None
+
+
+def verify(records: Iterable[Record]) -> Verification:
+    """Check every record of a session, in the order they were written."""
+    check = _Check()
+    bad: BadRecord | None = None
+    for record in records:
+        problem = check.problem_of(record)
+        if problem is not None:
+            bad = BadRecord(record.seq, record.entry.id if record.entry else None, problem)
+            break
+    if bad is None:
+        bad = check.unexplained()
+    heads = {
+        branch: None if head is None else check.digests[head]
+        for branch, head in check.heads.items()
+    }
+    return Verification(check.entries, len(check.redacted), check.foreign, heads, bad)
+
+
+class _Check:
+    """What has been seen of a session so far."""
+
+    def __init__(self) -> None:
+        self.entries = self.foreign = 0
+        self.digests: dict[str, str] = {}
+        self.heads: dict[str, str | None] = {}
+        self.redacted: dict[str, int] = {}
+        self._explained: set[str] = set()
+        self._last_seq = 0
+
+    def problem_of(self, record: Record) -> str | None:
+        """Take one more record; say what is wrong with it."""
+        expected, self._last_seq = self._last_seq + 1, record.seq
+        if record.seq != expected:
+            return f"record {expected} should come here"
+        entry = record.entry
+        if entry is None:
+            return self._problem_of_branch(record)
+        self.entries += 1
+        if entry.id in self.digests:
+            return "its id was used before"
+        if entry.parent is not None and entry.parent not in self.digests:
+            return "its parent is not there"
+        parent_digest = None if entry.parent is None else self.digests[entry.parent]
+        if not entry.is_understood:
+            self.foreign += 1
+        elif digest_of(entry, parent_digest) != record.digest:
+            return "its digest does not fit: it, or what came before it, was changed"
+        assert record.digest is not None
+        self.digests[entry.id] = record.digest
+        self.heads[record.branch] = entry.id
+        self._note(entry, record.seq)
+        return None
+
+    def _problem_of_branch(self, record: Record) -> str | None:
+        if record.branch in self.heads:
+            return "the branch exists already"
+        if record.at is not None and record.at not in self.digests:
+            return "the branch begins behind an entry that is not there"
+        self.heads[record.branch] = record.at
+        return None
+
+    def _note(self, entry: Entry, seq: int) -> None:
+        if isinstance(entry.payload, Redacted):
+            self.redacted[entry.id] = seq
+        elif isinstance(entry.payload, Redaction):
+            self._explained.add(entry.payload.target)
+
+    def unexplained(self) -> BadRecord | None:
+        """Find content that was taken out and nobody says why."""
+        for entry_id, seq in self.redacted.items():
+            if entry_id not in self._explained:
+                return BadRecord(seq, entry_id, "its content was taken out, and no record says why")
+        return None

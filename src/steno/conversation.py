@@ -1,0 +1,345 @@
+"""The log of a conversation: a tree of entries that only grows, and named branches in it.
+
+An entry knows its parent, so branches share their past and a fork costs nothing. Messages are
+checked for their order as they come; what steers, decides or explains is recorded beside them.
+With a journal, every entry is durable before it is seen. Nothing here knows how it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import partial
+from hashlib import sha256
+from threading import Lock
+from typing import Any, Final, NamedTuple, cast, final
+
+from steno.chain import digest_of
+from steno.entry import (
+    Approval,
+    ApprovalStatus,
+    BranchSwitch,
+    Entry,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
+    Payload,
+    Rewind,
+)
+from steno.errors import Conflict, LogError, Missing
+from steno.identity import new_id, utc_now
+from steno.message import ChatMessage, Message
+from steno.order import Order
+from steno.ports import Journal
+from steno.record import MAIN
+from steno.tree import Branch, Node, order_after
+from steno.views import mode_of, model_of
+
+
+class _Step(NamedTuple):
+    """What is to be recorded, and what may come behind it."""
+
+    payload: Payload
+    order: Order
+    decision: str | None = None
+    audit: Mapping[str, Any] | None = None
+
+
+@final
+class Conversation:
+    """Entries of one conversation, in branches. Any number of threads may use it at once.
+
+    Reading methods take the name of a branch; without one they mean the active branch. Readers
+    see what is durable, and never wait for a disk.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[ChatMessage] = (),
+        *,
+        id: str | None = None,
+        journal: Journal | None = None,
+        new_id: Callable[[], str] = new_id,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        """Start a conversation with `messages`, or go on with the one that `journal` holds.
+
+        Raises OutOfOrder at the first message that may not stand there.
+        """
+        self.id: Final = new_id() if id is None else id
+        self._journal = journal
+        self._new_id = new_id
+        self._now = now
+        self._writing = Lock()
+        """Held while an entry is on its way to the disk."""
+        self._state = Lock()
+        """Held for moments, by whoever reads or changes what is below."""
+        self._nodes: dict[str, Node] = {}
+        self._branches: dict[str, Branch] = {MAIN: Branch(None)}
+        self._active = MAIN
+        if journal is not None:
+            self.refresh()
+        for message in messages:
+            self.append(message)
+
+    # -- writing -----------------------------------------------------------------------------
+
+    def append(
+        self,
+        payload: Payload | ChatMessage,
+        *,
+        branch: str | None = None,
+        decision: str | None = None,
+        audit: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """Put a message or another payload at the end of a branch, and return its entry.
+
+        Raises OutOfOrder if a message may not come next, Missing for an unknown branch, Conflict
+        if somebody else has written to it meanwhile, Unavailable if it cannot be stored.
+        """
+        with self._writing:
+            name = self._active if branch is None else branch
+            target = self._loaded(name)
+            order = _next_order(self._order(target), payload)
+            # Every message is one of the four; what is neither is refused by the entry.
+            step = _Step(cast("Payload", payload), order, decision, audit)
+            return self._put(name, target, target.head, step)
+
+    async def append_async(
+        self,
+        payload: Payload | ChatMessage,
+        *,
+        branch: str | None = None,
+        decision: str | None = None,
+        audit: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """Append without holding up the event loop while the disk works."""
+        import asyncio  # noqa: PLC0415 - it takes as long to load as all of steno
+
+        write = partial(self.append, payload, branch=branch, decision=decision, audit=audit)
+        return await asyncio.to_thread(write)
+
+    def fork(self, name: str, *, at: str | None = None) -> None:
+        """Begin a branch behind the entry `at`, or behind the last one. It shares all before it.
+
+        The active branch stays active; `switch` goes over. Raises Conflict if the name is taken,
+        Missing if there is no such entry.
+        """
+        if not name:
+            raise LogError("fork: a branch needs a name")
+        with self._writing:
+            if name in self._branches:
+                raise Conflict("fork: there is a branch of this name")
+            source = self._branches[self._active]
+            begun = Branch(source.head, source.head_id) if at is None else Branch(self._node(at))
+            if self._journal is not None:
+                self._journal.begin_branch(name, begun.head_id)
+            with self._state:
+                self._branches[name] = begun
+
+    def switch(self, name: str) -> Entry:
+        """Make another branch the active one, which is recorded there. Raises Missing."""
+        with self._writing:
+            target = self._loaded(name)
+            step = _Step(BranchSwitch(old=self._active, new=name), self._order(target))
+            entry = self._put(name, target, target.head, step)
+            self._active = name
+            return entry
+
+    def rewind(self, to: str, *, branch: str | None = None) -> Entry:
+        """Let a branch go on from an earlier entry; what came after it stays in the record.
+
+        Raises Missing if there is no such entry.
+        """
+        with self._writing:
+            name = self._active if branch is None else branch
+            target = self._loaded(name)
+            if target.head is None:
+                raise Missing("rewind: the branch is empty")
+            parent = self._node(to)
+            step = _Step(Rewind(left=target.head.entry.id), order_after(parent))
+            return self._put(name, target, parent, step)
+
+    def decide(
+        self,
+        call_id: str,
+        status: ApprovalStatus,
+        *,
+        actor: str | None = None,
+        rule: str | None = None,
+        reason: str | None = None,
+    ) -> Entry:
+        """Record a decision about an outstanding call, bound to exactly its arguments.
+
+        Raises Missing if no call of the active branch awaits a result under this id.
+        """
+        for message in reversed(self.messages()):
+            for call in message.tool_calls:
+                if call.id == call_id and call_id in self.outstanding:
+                    digest = sha256(call.arguments.encode()).hexdigest()
+                    approval = Approval(
+                        call_id=call_id,
+                        status=status,
+                        arguments_sha256=digest,
+                        actor=actor,
+                        rule=rule,
+                        reason=reason,
+                    )
+                    return self.append(approval, decision=str(status))
+        raise Missing("decide: no outstanding call has this id")
+
+    def change_mode(self, new: Mode) -> Entry:
+        """Record that from here on the agent may look (plan) or also change things (act)."""
+        return self.append(ModeChange(old=mode_of(self.entries()), new=new))
+
+    def change_model(self, new: str) -> Entry:
+        """Record that another model answers from here on."""
+        return self.append(ModelChange(old=model_of(self.entries()) or "", new=new))
+
+    def label(self, target: str, text: str) -> Entry:
+        """Give an entry a name. Raises Missing if there is no such entry."""
+        return self.append(Label(target=self.entry(target).id, text=text))
+
+    def refresh(self) -> None:
+        """Take over what others have written to the journal since it was last read."""
+        if self._journal is None:
+            return
+        with self._writing:
+            for name, head_id in self._journal.heads().items():
+                known = self._branches.get(name)
+                if known is None or known.head_id != head_id:
+                    with self._state:
+                        self._branches[name] = Branch(self._nodes.get(head_id or ""), head_id)
+                self._active = name
+
+    def clone(self) -> Conversation:
+        """Return a conversation of its own with the same past, kept in memory.
+
+        What happens in one is never seen in the other.
+        """
+        for name in self.branches:
+            self.entries(name)
+        twin = Conversation(new_id=self._new_id, now=self._now)
+        with self._state:
+            twin._nodes = dict(self._nodes)
+            twin._branches = {name: Branch(own.head) for name, own in self._branches.items()}
+            twin._active = self._active
+        return twin
+
+    # -- reading -----------------------------------------------------------------------------
+
+    @property
+    def branch(self) -> str:
+        """The name of the active branch."""
+        return self._active
+
+    @property
+    def branches(self) -> dict[str, str | None]:
+        """The last entry of every branch, by id; None where nothing was said yet."""
+        with self._state:
+            return {name: branch.head_id for name, branch in self._branches.items()}
+
+    def entries(self, branch: str | None = None) -> tuple[Entry, ...]:
+        """Return the entries of a branch, from the first to its last. Raises Missing."""
+        target = self._loaded(self._active if branch is None else branch)
+        with self._state:
+            return tuple(target.lay_out())
+
+    def messages(self, branch: str | None = None) -> tuple[Message, ...]:
+        """Return what was said on a branch, in order; nothing else may ever reach a model."""
+        target = self._loaded(self._active if branch is None else branch)
+        with self._state:
+            target.lay_out()
+            return tuple(target.said)
+
+    def entry(self, id: str) -> Entry:
+        """Return one entry of any branch. Raises Missing."""
+        return self._node(id).entry
+
+    def digest(self, id: str) -> str:
+        """Return the digest of an entry, which no change to it or its past would leave the same."""
+        node: Node | None = self._node(id)
+        unsealed: list[Node] = []
+        while node is not None and node.digest is None:
+            unsealed.append(node)
+            node = node.parent
+        digest = None if node is None else node.digest
+        for later in reversed(unsealed):
+            later.digest = digest = digest_of(later.entry, digest)
+        assert digest is not None
+        return digest
+
+    @property
+    def outstanding(self) -> tuple[str, ...]:
+        """Ids of the calls of the active branch that await their result."""
+        return self._order(self._loaded(self._active)).outstanding
+
+    def __len__(self) -> int:
+        return len(self.entries())
+
+    def __repr__(self) -> str:
+        return (
+            f"Conversation(id={self.id!r}, branch={self._active!r}, branches={len(self._branches)})"
+        )
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _put(self, name: str, target: Branch, parent: Node | None, step: _Step) -> Entry:
+        """Store an entry, then let it be seen."""
+        journal, payload = self._journal, step.payload
+        entry = Entry(
+            id=self._new_id(),
+            parent=None if parent is None else parent.entry.id,
+            time=self._now(),
+            payload=payload if journal is None else journal.put_aside(payload),
+            decision=step.decision,
+            audit=step.audit,
+        )
+        digest: str | None = None
+        if journal is not None:
+            digest = digest_of(entry, None if parent is None else self.digest(parent.entry.id))
+            journal.append(entry, branch=name, digest=digest, expected=target.head_id)
+        node = Node(entry, parent, digest)
+        with self._state:
+            self._nodes[entry.id] = node
+            target.move(node, step.order)
+        return entry
+
+    def _loaded(self, name: str) -> Branch:
+        """Return a branch whose entries are in memory."""
+        branch = self._branches.get(name)
+        if branch is None:
+            raise Missing("conversation: there is no branch of this name")
+        if branch.head is None and branch.head_id is not None:
+            branch.head = self._node(branch.head_id)
+        return branch
+
+    def _node(self, id: str) -> Node:
+        """Return the node of an entry; what is not in memory yet is read, with all before it."""
+        node = self._nodes.get(id)
+        if node is not None:
+            return node
+        if self._journal is None:
+            raise Missing("conversation: there is no entry of this id")
+        read: list[tuple[Entry, str]] = []
+        parent: Node | None = None
+        for entry, digest in self._journal.read_back(id):
+            parent = self._nodes.get(entry.id)
+            if parent is not None:
+                break
+            read.append((entry, digest))
+        with self._state:
+            for entry, digest in reversed(read):
+                parent = self._nodes.setdefault(entry.id, Node(entry, parent, digest))
+        assert parent is not None
+        return parent
+
+    def _order(self, branch: Branch) -> Order:
+        if branch.order is None:
+            branch.order = order_after(branch.head)
+        return branch.order
+
+
+def _next_order(order: Order, payload: object) -> Order:
+    return order.after(payload) if isinstance(payload, ChatMessage) else order

@@ -1,0 +1,70 @@
+"""Records: what a store keeps of a conversation, one after the other.
+
+A `Header` opens a session. A `Record` puts an entry at the end of a branch, or begins a branch.
+Its digest ties an entry to everything that came before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar, Final, final
+
+from steno.entry import FORMAT_VERSION, Entry
+from steno.errors import InvalidDocument, InvalidValue
+from steno.value import Value, check_fields, check_sha256, refuse
+
+MAIN: Final = "main"
+"""The branch that every conversation begins with."""
+
+
+@final
+class Header(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True):
+    """What is known of a session before anything is said."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "cloned_from"})
+    refusal: ClassVar[type[InvalidValue]] = InvalidDocument
+
+    id: str
+    created_at: datetime | None = None
+    """None where an imported format did not say."""
+    title: str | None = None
+    cloned_from: str | None = None
+    """The session whose past this one shares."""
+    about: Mapping[str, Any] | None = None
+    """What else is to be remembered: the folder, the program, its version."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.id:
+            refuse(self, "id must not be empty")
+
+
+@final
+class Record(Value, frozen=True, kw_only=True):
+    """One step of the log, as it is stored: an entry, or the beginning of a branch."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"branch", "digest", "at"})
+    refusal: ClassVar[type[InvalidValue]] = InvalidDocument
+
+    seq: int
+    """Counts the records of a session from 1."""
+    branch: str
+    entry: Entry | None = None
+    """What became the last of its branch; None where a branch begins."""
+    digest: str | None = None
+    at: str | None = None
+    """The entry that the branch begins behind; None also where it begins with nothing."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.seq < 1:
+            refuse(self, "seq counts from 1")
+        if not self.branch:
+            refuse(self, "branch must not be empty")
+        if (self.entry is None) != (self.digest is None):
+            refuse(self, "an entry comes with its digest, and only an entry does")
+        if self.digest is not None:
+            check_sha256(self, "digest")
+        if self.at is not None and self.entry is not None:
+            refuse(self, "an entry has a parent, and only a new branch an at")

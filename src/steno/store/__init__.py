@@ -1,0 +1,15 @@
+"""Stores: where conversations are kept so that nothing is lost.
+
+    with open_store("sqlite:work.db") as store:
+        conversation = store.new()
+        conversation.append(ChatMessage.user("Hello"))
+
+One class for each kind of store, loaded when it is asked for.
+"""
+
+from steno.store.convert import convert_store
+from steno.store.locate import open_store
+from steno.store.memory import MemoryStore
+from steno.store.store import Blob, Hit, Store, Summary
+
+__all__ = ["Blob", "Hit", "MemoryStore", "Store", "Summary", "convert_store", "open_store"]

@@ -1,0 +1,162 @@
+"""A store in memory, for tests and for what need not last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from hashlib import sha256
+from threading import Lock
+from typing import final
+
+from steno.entry import Entry
+from steno.errors import Conflict, Damaged, Missing
+from steno.identity import utc_now
+from steno.record import MAIN, Header, Record
+from steno.store.store import Blob, Store
+
+
+@final
+class _Session:
+    """The records of a session, and what follows from them."""
+
+    def __init__(self, header: Header, records: Iterable[Record]) -> None:
+        self.header = header
+        self.records: list[Record] = []
+        self.heads: dict[str, str | None] = {}
+        self.by_id: dict[str, int] = {}
+        for record in records:
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        """Take one more record."""
+        entry = record.entry
+        if entry is not None:
+            self.by_id[entry.id] = len(self.records)
+        self.records.append(record)
+        self.heads.pop(record.branch, None)  # the latest stands last
+        self.heads[record.branch] = record.at if entry is None else entry.id
+
+
+@final
+class MemoryStore(Store):
+    """Keeps everything until the program ends."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._lock = Lock()
+        self._sessions: dict[str, _Session] = {}
+        self._blobs: dict[str, tuple[bytes, datetime]] = {}
+
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        """Begin a session."""
+        session = _Session(header, records)
+        with self._lock:
+            if header.id in self._sessions:
+                raise Conflict("store: there is a session of this id")
+            self._sessions[header.id] = session
+
+    def headers(self) -> Iterator[Header]:
+        """Return the header of every session."""
+        with self._lock:
+            return iter([session.header for session in self._sessions.values()])
+
+    def header(self, session: str) -> Header:
+        """Return the header of a session."""
+        with self._lock:
+            return self._session(session).header
+
+    def append(
+        self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
+    ) -> None:
+        """Put an entry at the end of a branch."""
+        with self._lock:
+            found = self._session(session)
+            if branch not in found.heads and branch != MAIN:
+                raise Missing("store: there is no branch of this name")
+            if found.heads.get(branch) != expected:
+                raise Conflict("store: the branch has moved on; refresh the conversation")
+            if entry.id in found.by_id:
+                raise Conflict("store: there is an entry of this id")
+            seq = len(found.records) + 1
+            found.add(Record(seq=seq, branch=branch, entry=entry, digest=digest))
+
+    def begin_branch(self, session: str, name: str, at: str | None) -> None:
+        """Let a branch begin behind an entry."""
+        with self._lock:
+            found = self._session(session)
+            if name in found.heads:
+                raise Conflict("store: there is a branch of this name")
+            if at is not None and at not in found.by_id:
+                raise Missing("store: there is no entry of this id")
+            found.add(Record(seq=len(found.records) + 1, branch=name, at=at))
+
+    def heads(self, session: str) -> Mapping[str, str | None]:
+        """Return the last entry of every branch."""
+        with self._lock:
+            return dict(self._session(session).heads)
+
+    def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        """Return an entry, then its parent and so on."""
+        with self._lock:
+            found = self._session(session)
+        wanted: str | None = entry_id
+        while wanted is not None:
+            number = found.by_id.get(wanted)
+            if number is None:
+                raise Missing("store: there is no entry of this id")
+            record = found.records[number]
+            if record.entry is None or record.digest is None:
+                raise Damaged("store: an entry without its digest")
+            yield record.entry, record.digest
+            wanted = record.entry.parent
+
+    def records(self, session: str) -> Iterator[Record]:
+        """Return all records of a session."""
+        with self._lock:
+            return iter(list(self._session(session).records))
+
+    def replace(self, session: str, record: Record) -> None:
+        """Write a record over the one of the same `seq`."""
+        with self._lock:
+            self._session(session).records[record.seq - 1] = record
+
+    def remove(self, session: str) -> None:
+        """Forget a session."""
+        with self._lock:
+            self._session(session)
+            del self._sessions[session]
+
+    def close(self) -> None:
+        """Do nothing: what is in memory stays there."""
+
+    def put_blob(self, data: bytes) -> str:
+        """Keep bytes and return their SHA-256."""
+        digest = sha256(data).hexdigest()
+        with self._lock:
+            self._blobs[digest] = (bytes(data), utc_now())
+        return digest
+
+    def blob(self, sha256: str) -> bytes:
+        """Return the bytes."""
+        with self._lock:
+            found = self._blobs.get(sha256)
+        if found is None:
+            raise Missing("store: there is no blob of this digest")
+        return found[0]
+
+    def blobs(self) -> Iterator[Blob]:
+        """Return what is known of every blob."""
+        with self._lock:
+            kept = list(self._blobs.items())
+        return iter([Blob(digest, len(data), time) for digest, (data, time) in kept])
+
+    def remove_blob(self, sha256: str) -> None:
+        """Forget a blob."""
+        with self._lock:
+            self._blobs.pop(sha256, None)
+
+    def _session(self, session: str) -> _Session:
+        found = self._sessions.get(session)
+        if found is None:
+            raise Missing("store: there is no session of this id")
+        return found

@@ -1,0 +1,318 @@
+"""What every store can do, and what a kind of store has to bring for it.
+
+A store keeps sessions: a header, then records, each of which is durable when it was written and
+never changes again, but for what is taken out of it on purpose. Blobs lie beside them, under
+their SHA-256. What is abstract here is all that a new kind of store has to write; the
+conformance kit in `steno.testing` says whether it did.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple, Self
+
+from msgspec.structs import replace
+
+from steno.chain import Verification, redacted, verify
+from steno.codec import encode_record
+from steno.content import Block, Image, ImageBlob, ImageData
+from steno.conversation import Conversation
+from steno.entry import Entry, Payload, Redaction
+from steno.errors import Missing
+from steno.identity import new_id, utc_now
+from steno.message import ChatMessage, UserMessage
+from steno.record import Header, Record
+from steno.store.words import snippet, words_of
+from steno.views import text_of
+
+_LARGE_IMAGE: Final = 16 * 1024
+"""From this size on, the bytes of an image lie beside the records and not in them."""
+_DIGEST: Final = re.compile(rb'"([0-9a-f]{64})"')
+_TITLE_LENGTH: Final = 80
+_NEARBY: Final = 8
+"""Within how many records the first question is looked for."""
+
+
+class Summary(NamedTuple):
+    """What a list of sessions shows of one."""
+
+    header: Header
+    title: str
+    """The title, or else the first question; empty where there is neither."""
+    entries: int
+    branches: tuple[str, ...]
+    updated_at: datetime | None
+    """When the last entry was written."""
+
+
+class Hit(NamedTuple):
+    """An entry that holds all the words that were searched for."""
+
+    session: str
+    entry: Entry
+    snippet: str
+
+
+class Blob(NamedTuple):
+    """Bytes that are kept under their SHA-256."""
+
+    sha256: str
+    size: int
+    stored_at: datetime
+
+
+class Store(ABC):
+    """Where sessions and blobs are kept. Any number of threads may use it at once."""
+
+    # -- sessions: what a kind of store brings -----------------------------------------------
+
+    @abstractmethod
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        """Begin a session, with records that were written elsewhere: all of it, or nothing.
+
+        Raises Conflict if there is a session of this id.
+        """
+
+    @abstractmethod
+    def headers(self) -> Iterator[Header]:
+        """Return the header of every session, in no particular order."""
+
+    @abstractmethod
+    def header(self, session: str) -> Header:
+        """Return the header of a session. Raises Missing."""
+
+    @abstractmethod
+    def append(
+        self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
+    ) -> None:
+        """Put an entry at the end of a branch; it is durable when this returns.
+
+        The main branch need not be begun. Raises Missing if there is no such session or branch,
+        Conflict if the last entry of the branch is not `expected` or the id of the entry is
+        taken, Unavailable if it cannot be written. In all of these cases nothing was.
+        """
+
+    @abstractmethod
+    def begin_branch(self, session: str, name: str, at: str | None) -> None:
+        """Let a branch begin behind an entry. Raises Missing, and Conflict if the name is taken."""
+
+    @abstractmethod
+    def heads(self, session: str) -> Mapping[str, str | None]:
+        """Return the last entry of every branch, the branch that was written to last at the end."""
+
+    @abstractmethod
+    def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        """Return an entry and its digest, then its parent and so on. Raises Missing, Damaged."""
+
+    @abstractmethod
+    def records(self, session: str) -> Iterator[Record]:
+        """Return all records of a session in the order they were written. Raises Damaged."""
+
+    @abstractmethod
+    def replace(self, session: str, record: Record) -> None:
+        """Write a record over the one of the same `seq`, whose content is to be taken out.
+
+        Nothing of the old one stays behind, in an index or in free space that is ours.
+        """
+
+    @abstractmethod
+    def remove(self, session: str) -> None:
+        """Forget a session and all of its records; blobs stay. Raises Missing."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections. Calling it twice is fine."""
+
+    # -- blobs: what a kind of store brings --------------------------------------------------
+
+    @abstractmethod
+    def put_blob(self, data: bytes) -> str:
+        """Keep bytes and return their SHA-256; they are durable when this returns."""
+
+    @abstractmethod
+    def blob(self, sha256: str) -> bytes:
+        """Return the bytes. Raises Missing, and Damaged if they are not those of the name."""
+
+    @abstractmethod
+    def blobs(self) -> Iterator[Blob]:
+        """Return what is known of every blob."""
+
+    @abstractmethod
+    def remove_blob(self, sha256: str) -> None:
+        """Forget a blob; it is fine if there is none."""
+
+    # -- conversations -----------------------------------------------------------------------
+
+    def new(
+        self,
+        messages: Iterable[ChatMessage] = (),
+        *,
+        id: str | None = None,
+        title: str | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> Conversation:
+        """Begin a session and return its conversation, which writes here whatever is added to it."""
+        header = Header(id=id or new_id(), created_at=utc_now(), title=title, about=about)
+        self.add_session(header)
+        return Conversation(messages, id=header.id, journal=_Journal(self, header.id))
+
+    def open(self, session: str) -> Conversation:
+        """Go on with a session, on the branch that was written to last. Raises Missing.
+
+        Entries of other branches are read when they are asked for.
+        """
+        return Conversation(id=self.header(session).id, journal=_Journal(self, session))
+
+    def clone(self, session: str, *, title: str | None = None) -> Conversation:
+        """Copy a session to one of its own, with the same past, digests included."""
+        original = self.header(session)
+        header = Header(
+            id=new_id(),
+            created_at=utc_now(),
+            title=title or original.title,
+            cloned_from=original.id,
+            about=original.about,
+        )
+        self.add_session(header, self.records(session))
+        return self.open(header.id)
+
+    def summary(self, session: str) -> Summary:
+        """Return what a list shows of a session."""
+        entries = [record.entry for record in self.records(session) if record.entry is not None]
+        return Summary(
+            header := self.header(session),
+            header.title or title_of(entries[:_NEARBY]),
+            len(entries),
+            tuple(self.heads(session)),
+            max((entry.time for entry in entries if entry.time is not None), default=None),
+        )
+
+    # -- trust -------------------------------------------------------------------------------
+
+    def verify(self, session: str) -> Verification:
+        """Check every record of a session against the chain. Raises Damaged if one is unreadable."""
+        return verify(self.records(session))
+
+    def redact(self, session: str, entry_id: str, *, actor: str, reason: str) -> None:
+        """Take the content out of an entry for good; the chain stays valid, and says by whom.
+
+        Blobs that only it referred to go with the next `collect_garbage`. Raises Missing if there
+        is no such entry, InvalidValue if there is nothing to take out of it.
+        """
+        for record in self.records(session):
+            if record.entry is not None and record.entry.id == entry_id:
+                without = replace(record, entry=redacted(record.entry))
+                break
+        else:
+            raise Missing("redact: there is no entry of this id")
+        # In this order: what is announced twice does no harm, what is missing has to be explained.
+        self.open(session).append(Redaction(target=entry_id, actor=actor, reason=reason))
+        self.replace(session, without)
+
+    # -- finding -----------------------------------------------------------------------------
+
+    def search(self, text: str, *, limit: int = 20) -> list[Hit]:
+        """Find the entries that hold all words of `text`, the newest first."""
+        wanted = frozenset(words_of(text))
+        found = [
+            Hit(header.id, record.entry, snippet(text_of(record.entry), wanted))
+            for header in self.headers()
+            for record in self.records(header.id)
+            if record.entry is not None and wanted
+            if wanted.issubset(words_of(text_of(record.entry)))
+        ]
+        found.sort(key=lambda hit: (hit.entry.time is not None, hit.entry.time), reverse=True)
+        return found[:limit]
+
+    # -- images ------------------------------------------------------------------------------
+
+    def put_aside(self, payload: Payload) -> Payload:
+        """Return a payload whose large images lie in blobs, and put them there."""
+        return _with_images(payload, self._to_blob)
+
+    def bring_back(self, payload: Payload) -> Payload:
+        """Return a payload with the images that were put aside in it again. Raises Missing."""
+        return _with_images(payload, self._from_blob)
+
+    def _to_blob(self, image: Image) -> Image:
+        source = image.source
+        if not isinstance(source, ImageData) or len(source.data) < _LARGE_IMAGE:
+            return image
+        blob = ImageBlob(sha256=self.put_blob(source.data), size=len(source.data))
+        return replace(image, source=blob)
+
+    def _from_blob(self, image: Image) -> Image:
+        source = image.source
+        if not isinstance(source, ImageBlob):
+            return image
+        return replace(image, source=ImageData(self.blob(source.sha256)))
+
+    def collect_garbage(self, *, older_than: timedelta = timedelta(hours=1)) -> int:
+        """Remove the blobs that no record names; return how many bytes that were.
+
+        Those of the last hour stay: somebody may be about to name them.
+        """
+        named = {
+            digest.decode()
+            for header in self.headers()
+            for record in self.records(header.id)
+            for digest in _DIGEST.findall(encode_record(record))
+        }
+        latest = utc_now() - older_than
+        garbage = [
+            blob for blob in self.blobs() if blob.sha256 not in named and blob.stored_at <= latest
+        ]
+        for blob in garbage:
+            self.remove_blob(blob.sha256)
+        return sum(blob.size for blob in garbage)
+
+    # -- use as a context --------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class _Journal:
+    """The place of one session in a store (`steno.ports.Journal`)."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        self._store = store
+        self._session = session
+
+    def put_aside(self, payload: Payload) -> Payload:
+        return self._store.put_aside(payload)
+
+    def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
+        self._store.append(self._session, entry, branch=branch, digest=digest, expected=expected)
+
+    def begin_branch(self, name: str, at: str | None) -> None:
+        self._store.begin_branch(self._session, name, at)
+
+    def heads(self) -> Mapping[str, str | None]:
+        return self._store.heads(self._session)
+
+    def read_back(self, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        return self._store.read_back(self._session, entry_id)
+
+
+def title_of(entries: Iterable[Entry]) -> str:
+    """Return the first line of the first question among `entries`; empty where there is none."""
+    for entry in entries:
+        if isinstance(entry.payload, UserMessage):
+            line = " ".join(entry.payload.text.split())
+            return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1] + "…"
+    return ""
+
+
+def _with_images(payload: Payload, change: Callable[[Image], Image]) -> Payload:
+    content: tuple[Block, ...] = getattr(payload, "content", ())
+    if not any(isinstance(block, Image) for block in content):
+        return payload
+    changed = tuple(change(block) if isinstance(block, Image) else block for block in content)
+    return payload if changed == content else replace(payload, content=changed)

@@ -1,0 +1,297 @@
+"""What follows from the entries of a branch: nothing of it is stored, so nothing can disagree.
+
+Every function takes entries in their order, as `Conversation.entries` returns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import NamedTuple
+
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
+from steno.entry import (
+    Approval,
+    ApprovalStatus,
+    Control,
+    Entry,
+    Feedback,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
+    Redacted,
+    Resolution,
+)
+from steno.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.usage import Usage
+
+# -- what holds now --------------------------------------------------------------------------
+
+
+def mode_of(entries: Iterable[Entry], default: Mode = Mode.ACT) -> Mode:
+    """Return the mode in force at the end."""
+    changes = [entry.payload for entry in entries if isinstance(entry.payload, ModeChange)]
+    return changes[-1].new if changes else default
+
+
+def model_of(entries: Iterable[Entry]) -> str | None:
+    """Return the model that answers at the end, if a change was ever recorded."""
+    changes = [entry.payload for entry in entries if isinstance(entry.payload, ModelChange)]
+    return changes[-1].new if changes else None
+
+
+def labels_of(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the entry that each label names; a label that is given again has moved."""
+    labels = (entry.payload for entry in entries if isinstance(entry.payload, Label))
+    return {label.text: label.target for label in labels}
+
+
+def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
+    """Return the latest decision about each call, by the id of the call."""
+    approvals = (entry.payload for entry in entries if isinstance(entry.payload, Approval))
+    return {approval.call_id: approval for approval in approvals}
+
+
+def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
+    """Return the calls that await a decision: marked as pending, and not answered."""
+    approvals = approvals_of(entries)
+    messages = [message for entry in entries if (message := entry.message) is not None]
+    answered = {message.tool_call_id for message in messages}
+    calls = {call.id: call for message in messages for call in message.tool_calls}
+    return tuple(
+        [
+            call
+            for call in calls.values()
+            if call.id in approvals
+            and approvals[call.id].status is ApprovalStatus.PENDING
+            and call.id not in answered
+        ]
+    )
+
+
+def resolutions_of(entries: Iterable[Entry]) -> dict[tuple[str, int], Resolution]:
+    """Return what each reference turned out to be: by the entry that holds it, and its block."""
+    found = (entry.payload for entry in entries if isinstance(entry.payload, Resolution))
+    return {(resolution.target, resolution.block): resolution for resolution in found}
+
+
+def feedback_on(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
+    """Return the remarks on each entry, by its id."""
+    remarks: dict[str, tuple[str, ...]] = {}
+    for entry in entries:
+        if isinstance(entry.payload, Feedback):
+            target = entry.payload.target
+            remarks[target] = (*remarks.get(target, ()), entry.payload.text)
+    return remarks
+
+
+# -- what it cost ----------------------------------------------------------------------------
+
+
+class Price(NamedTuple):
+    """What a model costs, per million tokens, in whatever currency the caller counts in."""
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+
+
+class Spent(NamedTuple):
+    """What a model was used for."""
+
+    usage: Usage
+    cost: Decimal | None
+    """None where the model has no known price."""
+
+
+def usage_of(entries: Iterable[Entry]) -> Usage:
+    """Add up the tokens of all turns; what no provider reported stays None."""
+    total = Usage()
+    for entry in entries:
+        if isinstance(entry.payload, AssistantMessage) and entry.payload.usage is not None:
+            total += entry.payload.usage
+    return total
+
+
+def spent_by_model(
+    entries: Iterable[Entry], price_of: Callable[[str], Price | None]
+) -> dict[str, Spent]:
+    """Add up tokens and cost by model: the one in force when the turn was recorded, "" if unknown."""
+    usages: dict[str, Usage] = {}
+    model = ""
+    for entry in entries:
+        payload = entry.payload
+        if isinstance(payload, ModelChange):
+            model = payload.new
+        elif isinstance(payload, AssistantMessage) and payload.usage is not None:
+            usages[model] = usages.get(model, Usage()) + payload.usage
+    return {
+        name: Spent(usage, None if (price := price_of(name)) is None else _cost(usage, price))
+        for name, usage in usages.items()
+    }
+
+
+def _cost(usage: Usage, price: Price) -> Decimal:
+    """Count what was cached at its own price where it has one; the totals contain it."""
+    parts = [(usage.output_tokens or 0, price.output)]
+    plain = usage.input_tokens or 0
+    for tokens, own in (
+        (usage.cache_read_tokens, price.cache_read),
+        (usage.cache_write_tokens, price.cache_write),
+    ):
+        if tokens is not None and own is not None:
+            parts.append((tokens, own))
+            plain -= tokens
+    parts.append((max(plain, 0), price.input))
+    return sum((tokens * own for tokens, own in parts), Decimal(0)) / 1_000_000
+
+
+# -- what kind it is -------------------------------------------------------------------------
+
+
+class Kind(StrEnum):
+    """The six kinds of what is said, for an audit."""
+
+    USER = "user"
+    ASSISTANT_TEXT = "assistant_text"
+    ASSISTANT_ACTION = "assistant_action"
+    TOOL_RESULT = "tool_result"
+    TOOL_ERROR = "tool_error"
+    SYSTEM_CONTEXT = "system_context"
+
+
+def kinds_of(entry: Entry) -> tuple[Kind, ...]:
+    """Return what an entry says: a turn may hold text and actions. What is not said is context."""
+    message = entry.message
+    match message:
+        case UserMessage():
+            return (Kind.USER,)
+        case ToolResultMessage():
+            return (Kind.TOOL_ERROR if message.is_error else Kind.TOOL_RESULT,)
+        case AssistantMessage():
+            kinds = {_kind_of_block(block): None for block in message.content}
+            return tuple(kinds) or (Kind.ASSISTANT_TEXT,)
+        case SystemMessage() | None:
+            return (Kind.SYSTEM_CONTEXT,)
+
+
+def _kind_of_block(block: Block) -> Kind:
+    return Kind.ASSISTANT_ACTION if isinstance(block, AnyToolCall) else Kind.ASSISTANT_TEXT
+
+
+class ContentType(StrEnum):
+    """The types of content that a conversation holds."""
+
+    TEXT = "text"
+    IMAGE = "image"
+    FILE_REFERENCE = "file_reference"
+    TOOL_REQUEST = "tool_request"
+    TOOL_RESULT = "tool_result"
+    SYSTEM_CONTROL = "system_control"
+    MCP_RESOURCE = "mcp_resource"
+    UNKNOWN = "unknown"
+
+
+def types_of(entry: Entry) -> tuple[ContentType, ...]:
+    """Return the types of content in an entry, in the order they come; none for what decides."""
+    payload = entry.payload
+    if isinstance(payload, Control):
+        return (ContentType.SYSTEM_CONTROL,)
+    if isinstance(payload, (Opaque, Redacted)):
+        return (ContentType.UNKNOWN,)
+    if isinstance(payload, ToolResultMessage):
+        return (ContentType.TOOL_RESULT,)
+    if isinstance(payload, Message):
+        return tuple(dict.fromkeys([_TYPES[type(block)] for block in payload.content]))
+    return ()
+
+
+_TYPES: Mapping[type, ContentType] = {
+    Text: ContentType.TEXT,
+    Thinking: ContentType.TEXT,
+    Image: ContentType.IMAGE,
+    FileReference: ContentType.FILE_REFERENCE,
+    Resource: ContentType.MCP_RESOURCE,
+    ToolCall: ContentType.TOOL_REQUEST,
+    InvalidToolCall: ContentType.TOOL_REQUEST,
+    Opaque: ContentType.UNKNOWN,
+}
+
+
+# -- finding ---------------------------------------------------------------------------------
+
+
+class Query(NamedTuple):
+    """Which entries are wanted; what is None does not matter."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    kind: Kind | None = None
+    decision: str | None = None
+    tool: str | None = None
+    actor: str | None = None
+
+
+def select(entries: Iterable[Entry], query: Query) -> tuple[Entry, ...]:
+    """Return the entries that answer a query. One without a time is outside of every period."""
+    return tuple([entry for entry in entries if _answers(entry, query)])
+
+
+def _answers(entry: Entry, query: Query) -> bool:
+    time = entry.time
+    if query.since is not None and (time is None or time < query.since):
+        return False
+    if query.until is not None and (time is None or time > query.until):
+        return False
+    return (
+        (query.kind is None or query.kind in kinds_of(entry))
+        and (query.decision is None or entry.decision == query.decision)
+        and (query.tool is None or query.tool in _tools_of(entry))
+        and (query.actor is None or query.actor == _actor_of(entry))
+    )
+
+
+def _tools_of(entry: Entry) -> set[str]:
+    message = entry.message
+    if isinstance(message, ToolResultMessage):
+        return {message.tool_name}
+    return set() if message is None else {call.name for call in message.tool_calls}
+
+
+def _actor_of(entry: Entry) -> object:
+    actor = getattr(entry.payload, "actor", None)
+    return (entry.audit or {}).get("actor") if actor is None else actor
+
+
+def text_of(entry: Entry) -> str:
+    """Return everything in an entry that a person could have read, for a search."""
+    payload = entry.payload
+    if isinstance(payload, Message):
+        return "\n".join(filter(None, map(_text_of_block, payload.content)))
+    words = (getattr(payload, name, None) for name in ("text", "summary", "reason", "explanation"))
+    return "\n".join([word for word in words if isinstance(word, str)])
+
+
+def _text_of_block(block: Block) -> str:
+    match block:
+        case Text() | Thinking():
+            return block.text
+        case ToolCall() | InvalidToolCall():
+            return f"{block.name} {block.arguments}"
+        case FileReference():
+            return block.path
+        case Resource():
+            return f"{block.uri} {block.text or ''}"
+        case Image() | Opaque():
+            return ""
