@@ -15,6 +15,7 @@ from steno import (
     BlockAdded,
     Event,
     Finished,
+    Message,
     ProtocolError,
     ProviderError,
     Request,
@@ -303,6 +304,18 @@ class CountsMessages(BrokenWire):
         return replace(encoded, body=b'{"count":%d,' % len(request.messages) + encoded.body[1:])
 
 
+class RemembersTooMuch(BrokenWire):
+    """Has an encoder that takes it for granted that a conversation only grows."""
+
+    class Encoder:
+        def __init__(self) -> None:
+            self.seen: tuple[Message, ...] = ()
+
+        def encode(self, request: Request, *, stream: bool | None = None) -> Encoded:
+            self.seen += request.messages[len(self.seen) :]
+            return openai_chat.encode_request(replace(request, messages=self.seen), stream=stream)
+
+
 class SendsAnything(BrokenWire):
     """Sends seals, blocks and ids to whomever, and reports nothing."""
 
@@ -323,5 +336,6 @@ BROKEN = {
     "DropsUnknownBlocks": BrokenWire(DropsUnknownBlocks, anthropic_messages),
     "AnswersAnything": AnswersAnything(),
     "CountsMessages": CountsMessages(),
+    "RemembersTooMuch": RemembersTooMuch(),
     "SendsAnything": SendsAnything(good=anthropic_messages),
 }

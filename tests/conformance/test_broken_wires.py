@@ -55,6 +55,18 @@ def test_a_wire_that_sends_seals_to_anybody_fails() -> None:
     assert {"seal_only_to_its_maker", "foreign_seal", "foreign_block", "foreign_call_ids"} <= found
 
 
+def test_a_wire_whose_encoder_does_not_look_at_what_it_wrote_fails() -> None:
+    found = of("RemembersTooMuch")
+    assert found.keys() == {"kept_encoder"}
+    assert found["kept_encoder"].reason.startswith("requests[10], 8 messages for model-2")
+
+
+def test_a_wire_without_an_encoder_is_not_asked_to_keep_one() -> None:
+    results = run_wire_cases(speaker_for(BrokenWire(good=anthropic_messages)))
+    [found] = [result for result in results if result.case == "kept_encoder"]
+    assert found.verdict is Verdict.CANNOT_SAY
+
+
 @pytest.mark.parametrize("case", WIRE_CASES, ids=lambda case: case.__name__)
 def test_every_case_fails_for_some_broken_wire(case: object) -> None:
     assert any(getattr(case, "__name__", "") in of(name) for name in BROKEN)

@@ -14,7 +14,8 @@ from steno.message import Message
 from steno.providers.conversations import MOST_CONVERSATIONS, Conversations
 from steno.wire import Encoded, Encoder
 from steno.wire.openai_chat import Encoder as ChatEncoder
-from steno.wire.writing import Losses, MessageWriter, Target
+from steno.wire.report import Losses
+from steno.wire.writing import MessageWriter, Target
 from tests.provider.asking import asking
 from tests.provider.server import run
 

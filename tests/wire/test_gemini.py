@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import msgspec
@@ -313,6 +314,23 @@ def _joins_of(count: int) -> int:
     [made] = message_of(found).tool_calls
     assert made.arguments == '{"a":"' + "words " * count + '"}'
     return sum(getattr(call, "__qualname__", "") == "str.join" for call in work.c)
+
+
+def test_a_character_that_was_cut_between_two_fragments_is_whole_again() -> None:
+    chunks = [
+        chunk(OPENING),
+        chunk(fragment("$.a", "x\ud83d", goes_on=True)),
+        chunk(fragment("$.a", "\ude00y", goes_on=True)),
+        chunk(fragment("$.a", "\ude00", goes_on=False)),
+        chunk(fragment("$.b", "lone \ud83d")),
+        chunk(CLOSING),
+        STOP,
+    ]
+    payloads = [json.dumps(each).encode() for each in chunks]
+    body = b"".join([b"data: " + payload + b"\n\n" for payload in payloads])
+    [made] = message_of(events_of(gemini, body)).tool_calls
+    assert isinstance(made, ToolCall)
+    assert made.parsed.thaw() == {"a": "x😀y\ufffd", "b": "lone \ufffd"}
 
 
 def test_a_path_that_leads_too_deep_is_the_name_of_an_argument() -> None:

@@ -58,6 +58,47 @@ def decode(*lines: dict[str, Any]) -> Any:
     return message_of(events_of(ollama_chat, ndjson(*lines)))
 
 
+# -- lines ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf", b"\n\r\n"])
+def test_a_whole_answer_may_be_spread_over_many_lines(mark: bytes) -> None:
+    answer = line("Hi", done=True, tool_calls=[call("now", {})]) | {"done_reason": "stop"} | METRICS
+    spread = mark + msgspec.json.format(msgspec.json.encode(answer), indent=2)
+    assert spread.count(b"\n") > 10
+    wanted = ollama_chat.decode_response(msgspec.json.encode(answer))
+    assert (wanted.text, wanted.usage) == ("Hi", Usage(input_tokens=26, output_tokens=282))
+    pieces = [spread[at : at + 1] for at in range(len(spread))]
+    for found in (
+        ollama_chat.decode_response(spread),
+        message_of(events_of(ollama_chat, spread)),
+        message_of(events_of(ollama_chat, spread + b"\n\n")),
+        message_of(events_of(ollama_chat, *pieces)),
+    ):
+        assert (found.text, found.stop_reason, found.usage) == (
+            wanted.text,
+            wanted.stop_reason,
+            wanted.usage,
+        )
+        assert [made.name for made in found.tool_calls] == ["now"]
+
+
+def test_an_answer_that_is_spread_and_cut_is_cut_short() -> None:
+    spread = msgspec.json.format(msgspec.json.encode(line("Hi", done=True)), indent=2)
+    with pytest.raises(CutShort):
+        events_of(ollama_chat, spread[:-2])
+
+
+def test_an_error_may_be_spread_over_many_lines() -> None:
+    with pytest.raises(ProviderError, match="overloaded"):
+        events_of(ollama_chat, b'{\n  "error": "overloaded"\n}\n')
+
+
+def test_a_brace_alone_behind_the_first_line_is_no_answer() -> None:
+    with pytest.raises(ProtocolError, match="not JSON"):
+        events_of(ollama_chat, ndjson(line("Hi")), b"{\n", ndjson(STOP))
+
+
 # -- words ---------------------------------------------------------------------------------------
 
 

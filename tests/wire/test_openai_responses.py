@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import chain
 from typing import Any
 
@@ -180,7 +181,8 @@ def test_citations_and_members_of_the_item_stay_with_the_text() -> None:
     part = text_part("See there.", annotations=[citation], logprobs=[])
     [text] = decode(done(message(part, phase="commentary")), end()).content
     assert mine(text) == {
-        "$item": {"type": "message", "id": "msg_1", "status": "completed", "phase": "commentary"},
+        "$item": {"id": "msg_1", "status": "completed", "phase": "commentary"},
+        "$form": {"item": "message"},
         "annotations": [citation],
         "logprobs": [],
     }
@@ -404,6 +406,16 @@ def test_a_refusal_that_is_cut_is_kept_too() -> None:
     assert msgspec.json.decode(opaque.raw) == {"type": "refusal", "refusal": "I wi"}
     with pytest.raises(CutShort):
         next(closing)
+
+
+def test_a_refusal_of_many_pieces_is_joined_and_so_are_halves_of_characters() -> None:
+    pieces = ["No ", *["no "] * 500, "\ud83d", "\ude00", " \ud83d"]
+    payloads = [json.dumps(refuse(piece)).encode() for piece in pieces]
+    body = b"".join([b"data: " + payload + b"\n\n" for payload in payloads])
+    [opaque] = message_of(events_of(openai_responses, body, sse(end()))).content
+    assert isinstance(opaque, Opaque)
+    said = msgspec.json.decode(opaque.raw)["refusal"]
+    assert said == "No " + "no " * 500 + "😀 \N{REPLACEMENT CHARACTER}"
 
 
 # -- the end -------------------------------------------------------------------------------------

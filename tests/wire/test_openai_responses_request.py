@@ -570,3 +570,14 @@ def test_a_call_of_an_answer_without_a_name_is_not_sent_without_one() -> None:
     found = encoded(answer(nameless))
     assert found.json["input"] == [nameless | {"name": "invalid_tool_call"}]
     assert codes(found) == [LossCode.TOOL_NAME]
+
+
+def test_an_item_that_was_kept_with_its_type_is_written_with_it_once() -> None:
+    """So did versions before the type became a matter of form."""
+    item = {"type": "message", "id": "msg_1", "status": "completed"}
+    kept = AssistantMessage(content=(Text("Hi", extras={NAME: {"$item": item}}),))
+    [sent] = encode(kept)["input"]
+    assert sent == item | {
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Hi"}],
+    }

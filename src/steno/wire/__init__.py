@@ -14,6 +14,7 @@ from typing import Final, Protocol, cast
 from steno.errors import InvalidValue, ProviderError
 from steno.message import AssistantMessage
 from steno.request import Request
+from steno.wire.extras import take_stream
 from steno.wire.report import Encoded, Loss, LossCode
 from steno.wire.stream import StreamDecoder
 from steno.wire.writing import Encoder
@@ -112,7 +113,18 @@ def _import_wire(name: str) -> Wire:
 def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> Encoded:
     """Say a request of one protocol in another; what the target has no words for is reported.
 
-    A wire is a module or its name. Raises InvalidRequest if `data` is not a request of the source.
+    A wire is a module or its name. What was to come in pieces still is. Raises InvalidRequest if `data` is not a request of the source.
     """
     speaker, listener = load_wire(source), load_wire(target)
-    return listener.encode_request(speaker.decode_request(data))
+    return retell(speaker.decode_request(data), source=speaker, target=listener)
+
+
+def retell(request: Request, *, source: Wire, target: Wire) -> Encoded:
+    """Say a request that was read from one protocol in another.
+
+    Whether the answer comes in pieces is nothing that the conversation says: it is asked for anew.
+    """
+    stream = None
+    if source.NAME != target.NAME:
+        request, stream = take_stream(request, source.NAME)
+    return target.encode_request(request, stream=stream)

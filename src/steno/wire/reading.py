@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar, final
@@ -14,14 +15,19 @@ from msgspec import Raw
 from steno.call import map_tool_name
 from steno.content import Image, ImageData, ImageUrl, Opaque
 from steno.errors import InvalidRequest, InvalidValue
+from steno.json_object import is_json_text, replace_lone_escapes
 from steno.message import UserMessage
 from steno.tool import ToolDefinition
+from steno.wire.extras import FORM
 from steno.wire.open import NOT_AS_EXPECTED, Rest, explain, text_of
-from steno.wire.writing import FORM, MESSAGE
+from steno.wire.writing import MESSAGE
 
 T = TypeVar("T")
 
 _ASCII_ESCAPE: Final = re.compile(r"\\u00([0-7][0-9A-Fa-f])")
+_OTHER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How UTF-16 begins; UTF-32 does as well, or with zeros."""
+_HALF: Final = r"holds half of a surrogate pair; replace it, by \ufffd for instance"
 _decode_members: Final = msgspec.json.Decoder(Rest).decode
 _decode_elements: Final = msgspec.json.Decoder(list[Raw]).decode
 
@@ -32,14 +38,12 @@ class Members:
 
     def __init__(self, data: bytes | str | Raw, place: str) -> None:
         """Read an object. Raises InvalidRequest, with the place, if it is none."""
-        if not isinstance(data, (str, bytes, Raw)):
-            kind = type(data).__name__
-            raise InvalidRequest(f"{place}: takes JSON as text or bytes, not {kind}; dump it first")
+        data = data if isinstance(data, Raw) else recorded(data, place)
         try:
             self.raw = data if isinstance(data, str) else text_of(data)
             self._left = _decode_members(data)
         except NOT_AS_EXPECTED as exc:
-            raise InvalidRequest(f"{place}: {explain(exc)}") from None
+            raise InvalidRequest(f"{place}: {_explain(exc, data)}") from None
         self._place = place
         self._form: dict[str, Any] = {}
 
@@ -117,12 +121,42 @@ class NewIds:
         return frozenset(re.findall(rf'"({re.escape(self._stem)}\d+)"', text))
 
 
-def elements(data: Raw | bytes | str, place: str) -> list[Raw]:
+def elements(data: bytes | str | Raw, place: str) -> list[Raw]:
     """Read an array as its elements. Raises InvalidRequest."""
     try:
         return _decode_elements(data)
     except NOT_AS_EXPECTED as exc:
-        raise InvalidRequest(f"{place}: {explain(exc)}") from None
+        raise InvalidRequest(f"{place}: {_explain(exc, data)}") from None
+
+
+def recorded(data: bytes | str, place: str) -> bytes | str:
+    """Return recorded JSON without a byte order mark. Raises InvalidRequest if it is no text."""
+    if isinstance(data, bytes):
+        return data.removeprefix(codecs.BOM_UTF8)
+    if isinstance(data, str):
+        return data.removeprefix("\ufeff")
+    kind = type(data).__name__
+    raise InvalidRequest(
+        f"{place}: takes JSON as text or bytes, not {kind}; pass json.dumps(...) of it"
+    )
+
+
+def _explain(exc: Exception, data: bytes | str | Raw) -> str:
+    """Say why recorded JSON could not be read; msgspec has many names for half a pair."""
+    if isinstance(data, str):
+        if isinstance(exc, UnicodeError):
+            return _HALF
+        data = data.encode()
+    data = bytes(data)
+    if data.startswith(_OTHER_MARKS) or b"\0" in data[:4]:
+        return "not UTF-8 but UTF-16 or UTF-32; save it as UTF-8"
+    if not data.strip():
+        return "not JSON: there is nothing in it"
+    if type(exc) is msgspec.DecodeError:
+        mended, count = replace_lone_escapes(data)
+        if count and is_json_text(mended.decode(errors="replace")):
+            return _HALF
+    return explain(exc)
 
 
 def whole_message(raw: str, wire: str) -> UserMessage:

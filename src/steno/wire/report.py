@@ -22,7 +22,7 @@ class LossCode(StrEnum):
     TOOL_NAME = "tool_name"
     """A tool name that the target forbids, replaced by a name of ours."""
     EXTRAS = "extras"
-    """Members that only another wire has a name for."""
+    """Members that only another wire has a name for, or that contradict the request itself."""
     OPAQUE = "opaque"
     """A block of another wire that is not understood."""
     IMAGE = "image"
@@ -59,6 +59,19 @@ class Loss(Quiet, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.done} ({self.code})"
+
+
+@final
+class Losses:
+    """Collects what gets lost, with the place that is being written."""
+
+    def __init__(self) -> None:
+        self.found: list[Loss] = []
+        self.place = ""
+
+    def note(self, code: LossCode, done: str, *, at: str = "") -> None:
+        """Note a loss at the current place, or at a part of it."""
+        self.found.append(Loss(code, f"{self.place}{at}", done))
 
 
 @final

@@ -1,4 +1,4 @@
-"""What the encoders of all wires share: messages written once, losses noted, names and ids mapped."""
+"""What the encoders of all wires share: messages written once, names and ids mapped, blocks told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from typing import Any, Final, NamedTuple, assert_never, final
+from typing import Any, Final, NamedTuple, assert_never
 
 import msgspec
 
@@ -21,7 +21,6 @@ from steno.content import (
     Opaque,
     Resource,
 )
-from steno.json_object import JsonObject, expose
 from steno.message import (
     AssistantMessage,
     Message,
@@ -31,19 +30,18 @@ from steno.message import (
 )
 from steno.request import Request
 from steno.tool import ToolDefinition
-from steno.value import Sendable
-from steno.wire.report import Encoded, Loss, LossCode
+from steno.wire.extras import extras_for, form_of, note_repeated, replace_extras
+from steno.wire.report import Encoded, LossCode, Losses
 
 MESSAGE: Final = "message"
 """The kind of an Opaque block that is a whole message of its wire."""
 EVENT: Final = "event:"
 """What the kind of an Opaque block begins with that is an event of a stream and is never sent."""
-FORM: Final = "$form"
-"""The member of our extras that tells how something was written, where there are two ways."""
 _NAMELESS: Final = "invalid_tool_call"
 """What a call goes by that nobody can run, if its own name may not be sent."""
 
-_MOST_NAMES: Final = 8
+_WRITTEN: Final = object()
+"""Stands for what is written anyway, and is like nothing in extras."""
 
 dump: Final = msgspec.json.Encoder().encode
 
@@ -62,44 +60,6 @@ class Target(NamedTuple):
     def seal(self, data: str) -> Seal:
         """Make a seal of this target's."""
         return Seal(data=data, provider=self.provider, api=self.api, model=self.model)
-
-
-# -- losses ----------------------------------------------------------------------------------
-
-
-@final
-class Losses:
-    """Collects what gets lost, with the place that is being written."""
-
-    def __init__(self) -> None:
-        self.found: list[Loss] = []
-        self.place = ""
-
-    def note(self, code: LossCode, done: str, *, at: str = "") -> None:
-        """Note a loss at the current place, or at a part of it."""
-        self.found.append(Loss(code, f"{self.place}{at}", done))
-
-
-def extras_of(value: Sendable, wire: str, losses: Losses, *, at: str = "") -> dict[str, Any]:
-    """Return the members that `value` carries for this wire; those for others are a loss."""
-    if value.extras is None:
-        return {}
-    for name, members in value.extras.items():
-        if name != wire and isinstance(members, JsonObject):
-            _note_lost(name, members, losses, at)
-    mine = value.extras.get(wire)
-    return dict(expose(mine)) if isinstance(mine, JsonObject) else {}
-
-
-def _note_lost(wire: str, members: JsonObject, losses: Losses, at: str) -> None:
-    """Note the members that another wire alone has a name for; how it writes is no loss."""
-    form = members.get(FORM)
-    names = [name for name in members if name not in (FORM, "tools")]
-    if names:
-        listed = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-        losses.note(LossCode.EXTRAS, f"left out what only {wire} has a name for: {listed}", at=at)
-    if "tools" in members or (isinstance(form, JsonObject) and "tools" in form):
-        losses.note(LossCode.TOOL, f"left out tools that only {wire} knows", at=f"{at}.tools")
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -180,6 +140,7 @@ class Encoder(ABC):
         messages = writer.finish()
         losses = Losses()
         losses.place = "request"
+        request = self._without_repeats(request, messages, losses, stream=stream)
         body = self._body(request, messages, losses, stream=stream)
         return Encoded(body, (*losses.found, *writer.losses.found))
 
@@ -197,6 +158,28 @@ class Encoder(ABC):
     ) -> bytes:
         """Put the messages and everything else together, messages last."""
 
+    def _without_repeats(
+        self, request: Request, messages: bytes, losses: Losses, *, stream: bool | None
+    ) -> Request:
+        """Return the request without extras for what every body is made of: it is written anyway.
+
+        Settings are for the wire to merge: it alone knows under which name it says what.
+        """
+        wire = self._target(request).api
+        extras, holder = extras_for(request, wire), messages_member(wire)
+        said: dict[str, Any] = {} if stream is None else {"stream": stream}
+        if request.model:
+            said["model"] = request.model
+        if messages or form_of(request, wire).get(holder) != "absent":
+            said[holder] = _WRITTEN
+        if request.tools and not isinstance(extras.get("tools"), list):
+            said["tools"] = _WRITTEN  # a list would be merged
+        if said.keys().isdisjoint(extras):
+            return request
+        note_repeated(said, extras, losses)
+        kept = {name: member for name, member in extras.items() if name not in said}
+        return replace_extras(request, wire, kept)
+
     def _continue(self, request: Request) -> MessageWriter:
         target = self._target(request)
         writer, count = self._writer, len(self._messages)
@@ -208,6 +191,14 @@ class Encoder(ABC):
             writer.add(message)
         self._writer, self._messages = writer, request.messages
         return writer
+
+
+_MESSAGES: Final = {"gemini": "contents", "openai_responses": "input"}
+
+
+def messages_member(wire: str) -> str:
+    """Return the name of the member of a body that holds the messages."""
+    return _MESSAGES.get(wire, "messages")
 
 
 # -- names and ids ---------------------------------------------------------------------------
@@ -300,12 +291,3 @@ def write_arguments(
             return {"arguments": msgspec.Raw(call.arguments.encode())}
         case _:
             return {"arguments": raw_arguments(call, losses, at=at)}
-
-
-def add_others(tools: list[Any], others: object) -> Any:
-    """Return the tools with those in between that were read and are none of ours."""
-    if not isinstance(others, list):
-        return tools or others  # no list of tools at all, or nothing
-    for position, tool in others:
-        tools.insert(position, tool)
-    return tools

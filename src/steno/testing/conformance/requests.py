@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
@@ -21,10 +22,10 @@ from steno.message import (
 from steno.request import Request
 from steno.testing.conformance.hearing import MODEL, expect, expect_json, hear, require, sayable
 from steno.testing.conformance.script import End, Say, SealThinking, Think, WholeCall
-from steno.testing.conformance.speaker import Speaker
+from steno.testing.conformance.speaker import CannotSay, Speaker
 from steno.tool import ToolDefinition
 from steno.usage import StopReason, Usage
-from steno.wire import LossCode
+from steno.wire import Encoder, LossCode
 
 USER: Final = UserMessage((Text("Read both files."),))
 _SYSTEM: Final = SystemMessage((Text("Be brief."),))
@@ -124,6 +125,48 @@ def prefix_stable(speaker: Speaker) -> None:
         require(not left, f"with message {count + 1}, bytes before it change, {same} are the same")
 
 
+def kept_encoder(speaker: Speaker) -> None:
+    """An encoder kept for a conversation writes what a new one would, whatever is asked of it next."""
+    make: Callable[[], Encoder] | None = getattr(speaker.wire, "Encoder", None)
+    if make is None:
+        raise CannotSay("anything again: the wire has no Encoder")
+    kept = make()
+    for number, request in enumerate(_turns(speaker)):
+        again, anew = kept.encode(request), make().encode(request)
+        asked = f"requests[{number}], {len(request.messages)} messages for {request.model}"
+        require(again.body == anew.body, f"{asked}: other bytes than of a new encoder")
+        require(again.losses == anew.losses, f"{asked}: other losses than of a new encoder")
+        alone = speaker.wire.encode_request(request).body
+        require(again.body == alone, f"{asked}: other bytes than without an encoder")
+
+
+def _turns(speaker: Speaker) -> list[Request]:
+    """Return the requests of a conversation that changes models, goes back and goes on elsewhere."""
+    script = sayable(
+        speaker,
+        [Think("Let me see.")],
+        [SealThinking(_SEAL)],
+        [Say("Reading both.")],
+        [WholeCall("a", "read", '{"path": "x.py"}'), WholeCall("b", "read", '{"path":"y.py"}')],
+    )
+    messages = (
+        _SYSTEM,
+        USER,
+        hear(speaker, *script, End(StopReason.TOOL_USE)).message,
+        ToolResultMessage.success("a", "one"),
+        ToolResultMessage.error("b", "no such file"),
+        ChatMessage.assistant("One, and no other. "),
+        _SYSTEM,
+        ChatMessage.user("And a third?"),
+        USER,
+    )
+    counts = range(1, len(messages) + 1)
+    longer = [_request(messages[:count]) for count in counts]
+    of_another = [replace(request, model="model-2") for request in (longer[-1], longer[-2])]
+    elsewhere = _request((*messages[:5], ChatMessage.assistant("Only one."), USER))
+    return [*longer, *of_another, longer[-1], longer[4], elsewhere, replace(elsewhere, tools=())]
+
+
 def outside_tool_names(speaker: Speaker) -> None:
     """A tool that the provider calls `fs.read` is one tool in definitions, calls and history."""
     heard = hear(speaker, WholeCall("a", "fs.read", "{}"), End(StopReason.TOOL_USE))
@@ -177,6 +220,27 @@ def seal_only_to_its_maker(speaker: Speaker) -> None:
     foreign = replace(thought.seal, provider="somebody_else")
     answer = AssistantMessage(content=(replace(thought, seal=foreign), Text("Four.")))
     require(_SEAL not in _sent(speaker, answer, MODEL), "the seal is sent to another provider")
+
+
+def seal_with_two_calls(speaker: Speaker) -> None:
+    """Sealed thinking and two calls behind it stay apart, and all of it goes back to its maker."""
+    calls = [("a", "read", '{"path":"x.py"}'), ("b", "read", '{"path":"y.py"}')]
+    thought = (Think("Let me see."), SealThinking(_SEAL))
+    asking = [WholeCall(*call) for call in calls]
+    heard = hear(speaker, *thought, *asking, End(StopReason.TOOL_USE))
+    expect(heard.kinds, ["Thinking", "ToolCall", "ToolCall"], "kinds of blocks")
+    expect(heard.calls, calls, "calls")
+    expect([call.seal for call in heard.message.tool_calls], [None, None], "seals of the calls")
+    results = [ToolResultMessage.success(id, "done") for id, _, _ in calls]
+    encoded = speaker.wire.encode_request(_request((USER, heard.message, *results)))
+    codes = [loss.code for loss in encoded.losses]
+    require(LossCode.SEAL not in codes, "the seal is reported as lost")
+    require(_SEAL in encoded.body.decode(), "the seal is not sent back to its maker")
+    read = speaker.wire.decode_request(encoded.body).messages
+    asked = [(call.id, call.name, call.arguments) for m in read for call in m.tool_calls]
+    expect(asked, calls, "calls that are sent back")
+    answered = [m.tool_call_id for m in read if isinstance(m, ToolResultMessage)]
+    expect(answered, ["a", "b"], "calls whose results are sent")
 
 
 def foreign_seal(speaker: Speaker) -> None:

@@ -22,9 +22,10 @@ from steno.wire.anthropic_messages.shapes import (
     UNSIGNED,
     is_blank,
 )
+from steno.wire.extras import FORM
 from steno.wire.open import text_of
 from steno.wire.reading import Members, bytes_of
-from steno.wire.writing import FORM, Target
+from steno.wire.writing import Target
 
 S = TypeVar("S", bound=Sendable)
 

@@ -21,8 +21,10 @@ from steno.wire.anthropic_messages.shapes import (
     PROVIDER,
     is_blank,
 )
+from steno.wire.extras import FORM
+from steno.wire.functions import members_of, take_model, take_settings
 from steno.wire.reading import Members, take_tools, tool_of
-from steno.wire.writing import FORM, Target
+from steno.wire.writing import Target
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
@@ -64,17 +66,14 @@ def _system(body: Members) -> tuple[SystemMessage, ...]:
 
 
 def _settings(body: Members, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {"model": body.take("model", str) or ""}
-    if (body.look("max_tokens", int) or 0) > 0:
-        found["max_tokens"] = body.take("max_tokens", int)
-    elif "max_tokens" not in body:
+    if "max_tokens" not in body:
         body.note("max_tokens", ABSENT)
-    for field, highest in (("temperature", HIGHEST_TEMPERATURE), ("top_p", 1)):
-        value = body.look(field, float)
-        if value is not None and 0 <= value <= highest:
-            found[field] = body.take(field, float)
-    if body.look("stop_sequences", list[str]):
-        found["stop"] = tuple(body.take("stop_sequences", list[str]) or ())
+    found = {"model": take_model(body)} | take_settings(
+        body,
+        limit="max_tokens",
+        stop="stop_sequences",
+        highest_temperature=HIGHEST_TEMPERATURE,
+    )
     choice = _tool_choice(body, tools)
     return found if choice is None else {**found, "tool_choice": choice}
 
@@ -106,9 +105,8 @@ _CHOICES: Final = {"auto": "auto", "none": "none", "any": "required"}
 
 def _tool(raw: Raw) -> ToolDefinition | None:
     """Read a tool of ours; those that run at the provider are none."""
-    try:
-        members = Members(raw, "tool")
-    except InvalidRequest:
+    members = members_of(raw)
+    if members is None:
         return None
     if "type" in members and members.look("type", str) != "custom":
         return None

@@ -36,13 +36,11 @@ from steno.wire.anthropic_messages.shapes import (
     UNSIGNED,
     is_blank,
 )
-from steno.wire.report import LossCode
+from steno.wire.extras import FORM, extras_of
+from steno.wire.report import LossCode, Losses
 from steno.wire.writing import (
-    FORM,
-    Losses,
     Target,
     call_name,
-    extras_of,
     is_sendable,
     raw_arguments,
     reference_text,

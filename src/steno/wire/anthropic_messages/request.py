@@ -18,19 +18,12 @@ from steno.wire.anthropic_messages.shapes import (
     NAME,
     PROVIDER,
 )
-from steno.wire.anthropic_messages.writer import Writer, form_of, is_lifted
-from steno.wire.report import Encoded, LossCode
-from steno.wire.writing import (
-    FORM,
-    Losses,
-    MessageWriter,
-    Target,
-    add_others,
-    dump,
-    extras_of,
-    wire_name,
-)
+from steno.wire.anthropic_messages.writer import Writer, is_lifted
+from steno.wire.extras import FORM, extras_of, merge_extras
+from steno.wire.functions import function_name, given, note_not_strict, write_tools
+from steno.wire.report import Encoded, LossCode, Losses
 from steno.wire.writing import Encoder as BaseEncoder
+from steno.wire.writing import MessageWriter, Target, dump
 
 
 def encode_request(
@@ -63,47 +56,43 @@ class Encoder(BaseEncoder):
     def _body(
         self, request: Request, messages: bytes, losses: Losses, *, stream: bool | None
     ) -> bytes:
-        members = self._settings(request, losses)
-        if stream is not None:
-            members["stream"] = stream
-        system = self._system(request, losses)
-        if system is not None:
-            members["system"] = system
+        extras = extras_of(request, NAME, losses)
+        form: dict[str, Any] = extras.pop(FORM, {})
+        members = self._settings(request, extras, form, losses)
+        members |= given(stream=stream, system=self._system(request, losses))
+        members = merge_extras(members, extras, losses)
         # Messages last: the body of the next turn then begins with the bytes of this one.
         head = dump(members)[:-1]
         return head + (b"," if members else b"") + b'"messages":[' + messages + b"]}"
 
-    def _settings(self, request: Request, losses: Losses) -> dict[str, Any]:
-        extras = extras_of(request, NAME, losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
-        members: dict[str, Any] = {}
-        if request.model:
-            members["model"] = request.model
-        if request.max_tokens is not None:
-            members["max_tokens"] = request.max_tokens
-        elif form.get("max_tokens") != ABSENT:
-            members["max_tokens"] = DEFAULT_MAX_TOKENS
-        if request.temperature is not None:
-            members["temperature"] = min(request.temperature, HIGHEST_TEMPERATURE)
-            if request.temperature > HIGHEST_TEMPERATURE:
-                losses.note(
-                    LossCode.SETTING, "lowered to 1, the highest there is", at=".temperature"
-                )
-        if request.top_p is not None:
-            members["top_p"] = request.top_p
-        if request.stop:
-            members["stop_sequences"] = request.stop
-        tools = [self._tool(tool, losses, f".tools[{n}]") for n, tool in enumerate(request.tools)]
-        if tools or "tools" in extras:
-            members["tools"] = add_others(tools, extras.pop("tools", None))
+    def _settings(
+        self, request: Request, extras: dict[str, Any], form: dict[str, Any], losses: Losses
+    ) -> dict[str, Any]:
+        limit, temperature = request.max_tokens, request.temperature
+        if limit is None and "max_tokens" not in extras and form.get("max_tokens") != ABSENT:
+            limit = DEFAULT_MAX_TOKENS
+        if temperature is not None and temperature > HIGHEST_TEMPERATURE:
+            temperature = HIGHEST_TEMPERATURE
+            losses.note(LossCode.SETTING, "lowered to 1, the highest there is", at=".temperature")
+        members = given(
+            model=request.model or None,
+            max_tokens=limit,
+            temperature=temperature,
+            top_p=request.top_p,
+            stop_sequences=list(request.stop) or None,
+        )
+        members |= write_tools(request, extras, lambda tool, at: self._tool(tool, losses, at))
         if request.tool_choice is not None:
             members["tool_choice"] = _tool_choice(request) | form.get("tool_choice", {})
-        return members | extras
+        return members
 
     def _system(self, request: Request, losses: Losses) -> str | list[Part] | None:
         """Return the system prompt: the messages that stand before all others."""
         lifted = [m for m in takewhile(is_lifted, request.messages) if isinstance(m, SystemMessage)]
-        return Writer(self._target(request), losses).system(lifted)
+        writer = Writer(self._target(request))
+        prompt = writer.system(lifted)
+        losses.found += writer.losses.found
+        return prompt
 
     def _tool(self, tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
         extras = extras_of(tool, NAME, losses, at=at)
@@ -112,16 +101,15 @@ class Encoder(BaseEncoder):
         if form.get("description") != ABSENT:
             members["description"] = tool.description
         members["input_schema"] = expose(freeze_mapping(tool.parameters))
-        if tool.strict and self._has_strict_tools:
-            members["strict"] = True
+        if not self._has_strict_tools:
+            note_not_strict(tool, losses, at=at)
         elif tool.strict:
-            losses.note(LossCode.TOOL, "the model is not held to the schema", at=at)
+            members["strict"] = True
         return members | extras
 
 
 def _tool_name(tool: ToolDefinition, losses: Losses, at: str) -> str:
-    recorded: str | None = form_of(tool).get("name")
-    return recorded or wire_name(tool, LEGAL_NAME, losses, at=at)
+    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
 
 
 def _tool_choice(request: Request) -> dict[str, Any]:

@@ -43,6 +43,7 @@ from steno.wire.anthropic_messages.shapes import (
     stop_reason_of,
     usage_of,
 )
+from steno.wire.extras import FORM
 from steno.wire.fault import decode_error
 from steno.wire.open import (
     NOT_AS_EXPECTED,
@@ -54,7 +55,7 @@ from steno.wire.open import (
     text_with_halves,
 )
 from steno.wire.sse import ErrorPayload
-from steno.wire.writing import EVENT, FORM
+from steno.wire.writing import EVENT
 
 _decode: Final = msgspec.json.Decoder(BlockDelta).decode
 _decode_words: Final = msgspec.json.Decoder(TextMore).decode
@@ -138,6 +139,10 @@ class Turn:
         self.is_finished = True
         for index in [*self._open, *self._kept]:
             self._end(index, events)
+        container = self._about.get("container")
+        if isinstance(container, dict) and isinstance(container.get("id"), str):
+            # It is for the next request, if that wants the same files: a message has no place for it.
+            events.append(ExtrasAdded(None, {NAME: {FORM: {"container": container["id"]}}}))
         usage = None if self._tokens is None else usage_of(self._tokens)
         events.append(Finished(stop_reason_of(self.stop_reason), self.stop_reason, usage))
 

@@ -16,40 +16,24 @@ from steno.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.value import Sendable
 from steno.wire.anthropic_messages.parts import Part, PartWriter, content_of, parts_of
 from steno.wire.anthropic_messages.shapes import ABSENT, AS_IT_WAS, IN_MESSAGES, JOINS, NAME, PARTS
+from steno.wire.extras import FORM, extras_of, form_of
 from steno.wire.report import Loss, LossCode
-from steno.wire.writing import (
-    FORM,
-    MESSAGE,
-    Losses,
-    MessageWriter,
-    Target,
-    dump,
-    extras_of,
-    is_sendable,
-)
+from steno.wire.writing import MESSAGE, MessageWriter, Target, dump, is_sendable
 
 
 def is_lifted(message: Message) -> bool:
     """Tell whether a message at the start belongs to the system prompt."""
-    return isinstance(message, SystemMessage) and not form_of(message).get(IN_MESSAGES)
-
-
-def form_of(value: Sendable) -> dict[str, Any]:
-    """Return the notes on how a value was written where it was recorded."""
-    mine = (value.extras or {}).get(NAME)
-    return {} if mine is None else dict(mine.get(FORM) or {})
+    return isinstance(message, SystemMessage) and not form_of(message, NAME).get(IN_MESSAGES)
 
 
 @final
 class Writer(MessageWriter):
     """Writes one object for each turn."""
 
-    def __init__(self, target: Target, losses: Losses | None = None) -> None:
+    def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self.losses = losses or self.losses
         self._blocks = PartWriter(target, self.losses)
         self._written: list[bytes] = []
         self._latest: dict[str, Any] | bytes | None = None
@@ -88,7 +72,7 @@ class Writer(MessageWriter):
     def system(self, messages: list[SystemMessage]) -> str | list[Part] | None:
         """Return the system prompt that the first messages make up."""
         parts: list[Part] = []
-        forms = [form_of(message) for message in messages]
+        forms = [form_of(message, NAME) for message in messages]
         for position, message in enumerate(messages):
             self.losses.place = f"messages[{position}]"
             parts += self._blocks.parts(message.content)
@@ -123,7 +107,7 @@ class Writer(MessageWriter):
         extras = extras_of(message, NAME, self.losses)
         form: dict[str, Any] = extras.pop(FORM, {})
         parts = self._blocks.assistant_parts(message.content)
-        self._keeps_end = bool(message.content) and AS_IT_WAS in form_of(message.content[-1])
+        self._keeps_end = bool(message.content) and AS_IT_WAS in form_of(message.content[-1], NAME)
         self._write("assistant", content_of(parts, form), extras)
 
     def _add_result(self, message: ToolResultMessage) -> None:

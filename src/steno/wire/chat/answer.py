@@ -12,6 +12,7 @@ from steno.event import BlockAdded, Event, ExtrasAdded, Finished, TextDelta, Too
 from steno.message import AssistantMessage
 from steno.usage import StopReason, Usage
 from steno.wire.chat.shapes import NAME, PROVIDER, Call, Said, stop_reason_of, usage_of
+from steno.wire.extras import FORM
 from steno.wire.fault import decode_error
 from steno.wire.ndjson import LineSplitter
 from steno.wire.open import (
@@ -27,7 +28,6 @@ from steno.wire.open import (
 )
 from steno.wire.stream import StreamDecoder as BaseDecoder
 from steno.wire.stream import assemble, cut_short
-from steno.wire.writing import FORM
 
 _TEXT: Final = -1
 _BEFORE_CALLS: Final = -2

@@ -21,11 +21,13 @@ from steno.outcome import Outcome
 from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.wire.chat.shapes import NAME, PROVIDER
+from steno.wire.functions import members_of, take_model, take_settings
 from steno.wire.open import text_of
 from steno.wire.reading import (
     Members,
     NewIds,
     elements,
+    recorded,
     take_arguments,
     take_tools,
     tool_of,
@@ -39,6 +41,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     `provider` is there as in every wire; this protocol seals nothing. Raises InvalidRequest if
     there are no messages in it.
     """
+    data = recorded(data, "request")
     if data.lstrip()[:1] in ("[", b"["):
         messages: list[Raw] | None = elements(data, "request")
         body = Members(b"{}", "request")
@@ -58,25 +61,15 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _settings(body: Members) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for field in ("model", "tool_choice"):
-        if body.look(field, str):
-            found[field] = body.take(field, str)
-    if (body.look("max_tokens", int) or 0) > 0:
-        found["max_tokens"] = body.take("max_tokens", int)
-    for field, highest in (("temperature", 2), ("top_p", 1)):
-        value = body.look(field, float)
-        if value is not None and 0 <= value <= highest:
-            found[field] = body.take(field, float)
-    if body.look("stop", list[str]):
-        found["stop"] = tuple(body.take("stop", list[str]) or ())
+    found = {"model": take_model(body)} | take_settings(body, limit="max_tokens", stop="stop")
+    if body.look("tool_choice", str):
+        found["tool_choice"] = body.take("tool_choice", str)
     return found
 
 
 def _tool(raw: Raw) -> ToolDefinition | None:
-    try:
-        members = Members(raw, "tool")
-    except InvalidRequest:
+    members = members_of(raw)
+    if members is None:
         return None
     name, description = members.take("name", str), members.take("description", str)
     parameters = members.take("parameters", dict[str, Any])

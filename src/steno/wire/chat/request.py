@@ -8,7 +8,6 @@ from msgspec import Raw
 
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.content import FileReference, Image, Opaque, Resource, Text, Thinking
-from steno.json_object import expose, freeze_mapping
 from steno.message import (
     AssistantMessage,
     Message,
@@ -20,18 +19,16 @@ from steno.outcome import Outcome
 from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.wire.chat.shapes import ANY_NAME, NAME, PROVIDER
-from steno.wire.report import Encoded, LossCode
+from steno.wire.extras import FORM, extras_of, merge_extras
+from steno.wire.functions import function_of, given, write_tools
+from steno.wire.report import Encoded, LossCode, Losses
 from steno.wire.writing import (
-    FORM,
     MESSAGE,
     ListWriter,
-    Losses,
     MessageWriter,
     Target,
-    add_others,
     call_name,
     dump,
-    extras_of,
     is_sendable,
     reference_text,
     wire_name,
@@ -82,25 +79,22 @@ class Encoder(BaseEncoder):
 
 
 def _settings(request: Request, extras: dict[str, Any], losses: Losses) -> dict[str, Any]:
-    members: dict[str, Any] = {}
-    for field in ("model", "max_tokens", "temperature", "top_p", "stop", "tool_choice"):
-        value = getattr(request, field)
-        if value not in (None, "", ()):
-            members[field] = value
-    if request.tools or "tools" in extras:
-        tools = [_tool(tool, losses, f".tools[{n}]") for n, tool in enumerate(request.tools)]
-        members["tools"] = add_others(tools, extras.pop("tools", None))
-    return members | extras
+    members = given(
+        model=request.model or None,
+        max_tokens=request.max_tokens,
+        temperature=request.temperature,
+        top_p=request.top_p,
+        stop=list(request.stop) or None,
+        tool_choice=request.tool_choice or None,
+    )
+    members |= write_tools(request, extras, lambda tool, at: _tool(tool, losses, at))
+    return merge_extras(members, extras, losses)
 
 
 def _tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
     extras = extras_of(tool, NAME, losses, at=at)
     form: dict[str, Any] = extras.pop(FORM, {})
-    members = {
-        "name": wire_name(tool, ANY_NAME, losses, at=at),
-        "description": tool.description,
-        "parameters": expose(freeze_mapping(tool.parameters)),
-    }
+    members = function_of(tool, wire_name(tool, ANY_NAME, losses, at=at))
     strict = form.get("strict", "absent" if tool.strict else False)
     return members | ({} if strict == "absent" else {"strict": strict}) | extras
 

@@ -21,6 +21,7 @@ from steno.event import (
 from steno.json_object import replace_lone_escapes
 from steno.message import AssistantMessage
 from steno.usage import StopReason
+from steno.wire.extras import FORM
 from steno.wire.fault import decode_error
 from steno.wire.gemini.calls import CallReader
 from steno.wire.gemini.framing import AnswerSplitter
@@ -43,13 +44,14 @@ from steno.wire.open import (
     Rest,
     explain,
     parsed,
+    parsed_extras,
     reader,
     text_with_halves,
 )
 from steno.wire.sse import ErrorPayload
 from steno.wire.stream import StreamDecoder as BaseDecoder
 from steno.wire.stream import assemble, cut_short
-from steno.wire.writing import FORM, Target
+from steno.wire.writing import Target
 
 
 class _Everyone(msgspec.Struct):
@@ -57,6 +59,13 @@ class _Everyone(msgspec.Struct):
 
     candidates: list[Raw]
 
+
+_SOURCES: Final = frozenset(
+    {"citationMetadata", "groundingMetadata", "groundingAttributions", "urlContextMetadata"}
+)
+"""Members of a candidate that tell where its words come from."""
+_MENDED: Final = "\N{REPLACEMENT CHARACTER}"
+"""What stands for half a character."""
 
 _decode: Final = msgspec.json.Decoder(Answer).decode
 _read: Final = reader(Answer, NAME)
@@ -200,6 +209,10 @@ class _Turn:
     def finish(self, events: list[Event]) -> None:
         """Add the end of the turn."""
         self._calls.finish(events)
+        sources = {name: raw for name, raw in self._about.items() if name in _SOURCES}
+        if sources:
+            # Contents of a request have no place for them: they are kept, and not sent.
+            events.append(ExtrasAdded(None, {NAME: {FORM: parsed_extras(sources)}}))
         reason, raw = stop_reason_of(self._stop_reason), self._stop_reason
         if raw is None and self._block_reason is not None:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
@@ -327,5 +340,15 @@ def _restore_halves(payload: bytes, answer: Answer) -> None:
     for number, candidate in enumerate(answer.candidates):
         parts = candidate.content.parts if candidate.content is not None else None
         for position, part in enumerate(parts or ()):
-            path = ("candidates", number, "content", "parts", position, "text")
-            part.text = text_with_halves(payload, *path) or part.text
+            place = ("candidates", number, "content", "parts", position)
+            part.text = _with_halves(part.text, payload, *place, "text")
+            fragments = part.function_call.partial_args if part.function_call is not None else None
+            for at, fragment in enumerate(fragments or ()):
+                path = (*place, "functionCall", "partialArgs", at, "stringValue")
+                fragment.string_value = _with_halves(fragment.string_value, payload, *path)
+
+
+def _with_halves(mended: str | None, payload: bytes, *path: str | int) -> str | None:
+    if mended is None or _MENDED not in mended:
+        return mended
+    return text_with_halves(payload, *path) or mended

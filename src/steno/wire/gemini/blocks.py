@@ -24,21 +24,13 @@ from steno.content import (
     Thinking,
 )
 from steno.value import Sendable
+from steno.wire.extras import FORM, extras_of
 from steno.wire.gemini.parts import CALL, SENTINEL, SIGNATURE
 from steno.wire.gemini.shapes import LEGAL_NAME, NAME
 from steno.wire.gemini.spelling import snake_case, spell
 from steno.wire.open import read_members
-from steno.wire.report import LossCode
-from steno.wire.writing import (
-    FORM,
-    Losses,
-    Target,
-    call_name,
-    extras_of,
-    is_sendable,
-    raw_arguments,
-    reference_text,
-)
+from steno.wire.report import LossCode, Losses
+from steno.wire.writing import Target, call_name, is_sendable, raw_arguments, reference_text
 
 Part: TypeAlias = dict[str, Any] | Raw
 Form: TypeAlias = dict[str, Any]

@@ -13,9 +13,10 @@ import msgspec
 
 from steno.event import Event, ToolCallDelta, ToolCallEnd
 from steno.json_object import MAX_DEPTH, check_depth
+from steno.value import replace_lone_surrogates
+from steno.wire.extras import FORM
 from steno.wire.gemini.shapes import Function, PartialArgument
 from steno.wire.open import parsed, text_of
-from steno.wire.writing import FORM
 
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 
@@ -127,13 +128,13 @@ class _Partial:
 
 @final
 class _Growing:
-    """A text that comes in pieces, put together once."""
+    """A text that comes in pieces, put together once: a cut may go through a character."""
 
     def __init__(self, *pieces: str) -> None:
         self.pieces = list(pieces)
 
     def __str__(self) -> str:
-        return "".join(self.pieces)
+        return replace_lone_surrogates("".join(self.pieces))
 
 
 def _grown(before: Any, more: str, *, is_open: bool) -> str | _Growing:
@@ -143,7 +144,7 @@ def _grown(before: Any, more: str, *, is_open: bool) -> str | _Growing:
         return before
     if isinstance(before, str):
         return _Growing(before, more)
-    return _Growing(more) if is_open else more
+    return _Growing(more) if is_open else replace_lone_surrogates(more)
 
 
 def _steps(path: str) -> tuple[str | int, ...]:

@@ -16,12 +16,13 @@ from steno.message import (
     ToolResultMessage,
     UserMessage,
 )
+from steno.wire.extras import extras_of
 from steno.wire.gemini.blocks import BlockWriter, Form, Part
 from steno.wire.gemini.parts import RESULT
 from steno.wire.gemini.shapes import NAME
 from steno.wire.gemini.spelling import spell
 from steno.wire.report import LossCode
-from steno.wire.writing import MESSAGE, MessageWriter, Target, dump, extras_of, is_sendable
+from steno.wire.writing import MESSAGE, MessageWriter, Target, dump, is_sendable
 
 
 @final

@@ -10,6 +10,7 @@ from steno.errors import InvalidRequest, InvalidValue
 from steno.message import Message, SystemMessage
 from steno.request import Request
 from steno.tool import ToolDefinition
+from steno.wire.functions import take_settings
 from steno.wire.gemini.parts import text_of_user
 from steno.wire.gemini.shapes import NAME, PROVIDER
 from steno.wire.gemini.spelling import Fields
@@ -58,16 +59,7 @@ def _config(body: Fields) -> dict[str, Any]:
     config = body.take_object("generationConfig")
     if config is None:
         return {}
-    found: dict[str, Any] = {}
-    count = config.look("maxOutputTokens", int)
-    if count is not None and count > 0:
-        found["max_tokens"] = config.take("maxOutputTokens", int)
-    for field, name, highest in (("temperature", "temperature", 2), ("topP", "top_p", 1)):
-        value = config.look(field, float)
-        if value is not None and 0 <= value <= highest:
-            found[name] = config.take(field, float)
-    if config.look("stopSequences", list[str]):
-        found["stop"] = tuple(config.take("stopSequences", list[str]) or ())
+    found = take_settings(config, limit="maxOutputTokens", stop="stopSequences", top_p="topP")
     body.put_back("generationConfig", config, is_empty_kept=not found)
     return found
 

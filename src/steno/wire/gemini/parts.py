@@ -11,11 +11,12 @@ from msgspec import Raw
 from steno.call import Seal
 from steno.content import Image, ImageData, ImageUrl, Opaque, Text, Thinking
 from steno.errors import InvalidRequest
+from steno.wire.extras import FORM
 from steno.wire.gemini.shapes import NAME
 from steno.wire.gemini.spelling import Fields, camel_case, snake_case
 from steno.wire.open import read_members
 from steno.wire.reading import Members, bytes_of
-from steno.wire.writing import FORM, Target
+from steno.wire.writing import Target
 
 CALL: Final = "functionCall"
 RESULT: Final = "functionResponse"

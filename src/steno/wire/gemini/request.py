@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from steno.request import Request
+from steno.wire.extras import FORM, extras_of, merge_extras
+from steno.wire.functions import given, note_not_strict
 from steno.wire.gemini.contents import ContentsWriter
 from steno.wire.gemini.shapes import NAME, PROVIDER
-from steno.wire.gemini.spelling import spell
+from steno.wire.gemini.spelling import camel_case, snake_case, spell
 from steno.wire.gemini.tools import declared_name, write_tools
-from steno.wire.report import Encoded
-from steno.wire.writing import FORM, Losses, MessageWriter, Target, dump, extras_of
+from steno.wire.report import Encoded, Losses
 from steno.wire.writing import Encoder as BaseEncoder
+from steno.wire.writing import MessageWriter, Target, dump
 
 _CALLING: Final = "functionCallingConfig"
+_OBJECTS: Final = ("generationConfig", "toolConfig", _CALLING)
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+_HOLDING: Final = frozenset({"ANY", "VALIDATED"})
+"""The modes in which calls keep to the schemas of the tools, by constrained decoding."""
 
 
 def encode_request(
@@ -55,7 +60,7 @@ class Encoder(BaseEncoder):
         if contents.system is not None:
             members["systemInstruction"] = contents.system
         # Contents last: the body of the next turn then begins with the bytes of this one.
-        head = dump(spell(members, form) | extras)[:-1]
+        head = dump(_with_extras(members, extras, form, losses))[:-1]
         comma = b"" if head == b"{" else b","
         if form.get("contents") == "object" and contents.count == 1:
             return head + comma + b'"contents":' + messages + b"}"
@@ -71,20 +76,32 @@ def _settings(
         members["model"] = request.model
     tools = write_tools(request, form.get("tools"), losses)
     if tools is not None:
-        members["tools"] = tools
-    config: dict[str, Any] = {
-        "maxOutputTokens": request.max_tokens,
-        "temperature": request.temperature,
-        "topP": request.top_p,
-        "stopSequences": request.stop or None,
-    }
-    told = {name: value for name, value in config.items() if value is not None}
+        others = extras.pop("tools", None) if isinstance(extras.get("tools"), list) else None
+        members["tools"] = tools + (others or [])
+    told = given(
+        maxOutputTokens=request.max_tokens,
+        temperature=request.temperature,
+        topP=request.top_p,
+        stopSequences=list(request.stop) or None,
+    )
     calling = _tool_choice(request, losses)
     for name, found in (("generationConfig", told), ("toolConfig", calling)):
-        kept = extras.pop(name, None) if isinstance(extras.get(name), dict) else None
+        kept = _pop_object(extras, name)
         if found or kept is not None:
-            members[name] = _merge(found, kept or {}, form)
+            members[name] = _merge(found, kept or {}, losses, f".{name}")
+    if _calling_of(members.get("toolConfig", {})).get("mode") not in _HOLDING:
+        for number, tool in enumerate(request.tools):
+            note_not_strict(tool, losses, at=f".tools[{number}]")
     return members
+
+
+def _pop_object(extras: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """Take an object out of the extras, under either spelling."""
+    for spelled in (name, snake_case(name)):
+        if isinstance(extras.get(spelled), dict):
+            found: dict[str, Any] = extras.pop(spelled)
+            return found
+    return None
 
 
 def _tool_choice(request: Request, losses: Losses) -> dict[str, Any]:
@@ -97,11 +114,33 @@ def _tool_choice(request: Request, losses: Losses) -> dict[str, Any]:
     return {_CALLING: {"mode": "ANY", "allowedFunctionNames": names or [choice]}}
 
 
-def _merge(ours: dict[str, Any], kept: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
-    """Put together what we say and what was kept, under the names it came with."""
-    merged = ours | kept
-    inner = [found.get(_CALLING) for found in (ours, kept)]
-    if any(isinstance(found, dict) for found in inner):
-        both = [found for found in inner if isinstance(found, dict)]
-        merged[_CALLING] = spell({k: v for found in both for k, v in found.items()}, form)
-    return spell(merged, form)
+def _merge(ours: dict[str, Any], kept: dict[str, Any], losses: Losses, at: str) -> dict[str, Any]:
+    """Put together what we say and what was kept, also one level further down."""
+    if _CALLING in ours:
+        both = merge_extras(ours[_CALLING], _calling_of(kept), losses, at=at)
+        ours, kept = {_CALLING: both}, kept | {_CALLING: both}
+    return merge_extras(ours, kept, losses, at=at)
+
+
+def _calling_of(config: dict[str, Any]) -> dict[str, Any]:
+    found = config.get(_CALLING)
+    return found if isinstance(found, dict) else {}
+
+
+def _with_extras(
+    members: dict[str, Any], extras: dict[str, Any], form: dict[str, Any], losses: Losses
+) -> dict[str, Any]:
+    """Add the extras to members under the names they came with; no name stands in two spellings."""
+    said = _spell_deeply(members, form)
+    names = {camel_case(name): name for name in said}
+    spelled = {names.get(camel_case(name), name): value for name, value in extras.items()}
+    return merge_extras(said, spelled, losses)
+
+
+def _spell_deeply(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+    inner = {
+        name: _spell_deeply(members[name], form)
+        for name in _OBJECTS
+        if isinstance(members.get(name), dict)
+    }
+    return spell(members | inner, form)

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar, final
 from msgspec import Raw
 
 from steno.errors import InvalidRequest
+from steno.wire.extras import FORM
 from steno.wire.gemini.shapes import NAME
 from steno.wire.reading import Members
-from steno.wire.writing import FORM
 
 T = TypeVar("T")
 

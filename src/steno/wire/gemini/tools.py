@@ -16,11 +16,13 @@ from steno.errors import InvalidRequest
 from steno.json_object import expose, freeze_mapping
 from steno.request import Request
 from steno.tool import ToolDefinition
+from steno.wire.extras import FORM, extras_of, form_of
 from steno.wire.gemini.shapes import LEGAL_NAME, NAME
 from steno.wire.gemini.spelling import Fields, snake_case, spell
 from steno.wire.open import NOT_AS_EXPECTED, explain, read_as
 from steno.wire.reading import tool_of
-from steno.wire.writing import FORM, Losses, extras_of, wire_name
+from steno.wire.report import Losses
+from steno.wire.writing import wire_name
 
 Schema = dict[str, Any]
 
@@ -146,7 +148,7 @@ def _fill(declarations: list[Any], written: dict[str, Any]) -> list[Any]:
 
 def declared_name(tool: ToolDefinition, losses: Losses, at: str = "") -> str:
     """Return the name under which a tool is declared."""
-    form: dict[str, Any] = extras_of(tool, NAME, Losses()).get(FORM, {})
+    form = form_of(tool, NAME)
     return form["name"] if "name" in form else wire_name(tool, LEGAL_NAME, losses, at=at)
 
 

@@ -25,6 +25,7 @@ from steno.message import (
     UserMessage,
 )
 from steno.outcome import Outcome
+from steno.wire.extras import FORM
 from steno.wire.gemini.parts import (
     CALL,
     RESULT,
@@ -39,7 +40,7 @@ from steno.wire.gemini.shapes import LEGAL_NAME, NAME
 from steno.wire.gemini.spelling import Fields
 from steno.wire.open import text_of
 from steno.wire.reading import NewIds, whole_message
-from steno.wire.writing import FORM, Target
+from steno.wire.writing import Target
 
 _USER_ROLES: Final = frozenset({None, "user", "function", "tool"})
 _JSON: Final = "json"

@@ -20,8 +20,9 @@ from steno.event import (
 )
 from steno.message import AssistantMessage
 from steno.usage import StopReason
+from steno.wire.extras import FORM
 from steno.wire.fault import decode_error
-from steno.wire.ndjson import LineSplitter
+from steno.wire.ollama_chat.framing import AnswerSplitter
 from steno.wire.ollama_chat.shapes import (
     NAME,
     PROVIDER,
@@ -48,7 +49,6 @@ from steno.wire.open import (
 )
 from steno.wire.stream import StreamDecoder as BaseDecoder
 from steno.wire.stream import assemble, cut_short
-from steno.wire.writing import FORM
 
 _TEXT: Final = 0
 _THINKING: Final = 1
@@ -57,6 +57,8 @@ _FIRST_CALL: Final = 2
 _decode_words: Final = msgspec.json.Decoder(WordsLine).decode
 _decode_spoken: Final = msgspec.json.Decoder(SpokenLine).decode
 _read: Final = reader(Line, NAME)
+_NAMED: Final = frozenset({"role", "content", "thinking", "tool_calls", "images", FORM})
+"""Members of a message that we write ourselves."""
 _NO_ERROR: Final = frozenset({"null", "false", '""'})
 
 
@@ -76,12 +78,15 @@ def decode_response(
 
 @final
 class StreamDecoder(BaseDecoder):
-    """Decodes an answer that comes as lines of JSON, the last of them with `done`."""
+    """Decodes an answer that comes as lines of JSON, the last of them with `done`.
+
+    A whole answer that is spread over many lines is one to it, too.
+    """
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new answer. `provider` and `model` are there as in every wire."""
         turn = _Turn()
-        super().__init__(LineSplitter(), turn.read, turn.read_words)
+        super().__init__(AnswerSplitter(), turn.read, turn.read_words)
         self._turn = turn
 
     @property
@@ -104,6 +109,8 @@ class _Turn:
         self._call_count = 0
         self._ids: set[str] = set()
         self._unnamed: Rest = {}
+        self._beside: Rest = {}
+        """Members of the message itself, which the server takes back."""
         self._logprobs: list[Raw] = []
 
     @property
@@ -167,12 +174,14 @@ class _Turn:
                 images = _take_list(said.rest, "images")
                 events += [BlockAdded(_TEXT, image_of(image)) for image in images]
                 self._unnamed |= said.rest
+                self._beside |= said.rest
             if said.content:
                 events.append(TextDelta(_TEXT, said.content))
             for call in said.tool_calls or ():
                 self._read_call(call, events)
         if line.done and self.last is None:
             self.last = line
+            self._tell_beside(events)
             reason = stop_reason_of(line.done_reason)
             events.append(Finished(reason, line.done_reason, usage_of(line)))
         self._first = self._first or line
@@ -182,7 +191,18 @@ class _Turn:
         if self.last is None:
             if self._first is None or self._first.message is None:
                 raise ProtocolError(f"{NAME}: not as expected: there is no message in it")
+            self._tell_beside(events)
             events.append(Finished(StopReason.UNKNOWN))
+
+    def _tell_beside(self, events: list[Event]) -> None:
+        """Tell what came with the message and has no name here; what has one is of no use so."""
+        extras = {
+            name: value
+            for name, value in parsed_extras(self._beside).items()
+            if name not in _NAMED and value is not None
+        }
+        if extras:
+            events.append(ExtrasAdded(None, {NAME: extras}))
 
     def _read_call(self, call: Call, events: list[Event]) -> None:
         """Tell of a call, which is always whole: the server's own index says nothing about it."""

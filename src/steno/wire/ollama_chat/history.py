@@ -19,6 +19,7 @@ from steno.message import (
     UserMessage,
 )
 from steno.request import Request
+from steno.wire.functions import take_model, take_settings
 from steno.wire.ollama_chat.shapes import NAME, PROVIDER, image_of
 from steno.wire.ollama_chat.tools import read_tool
 from steno.wire.open import text_of
@@ -46,30 +47,14 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _settings(body: Members) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if body.look("model", str):
-        found["model"] = body.take("model", str)
+    found: dict[str, Any] = {"model": take_model(body)}
     if body.look("options", dict[str, Any]) is not None:
         options = Members(body.take("options", Raw) or b"{}", "options")
-        taken = _take_options(options)
+        taken = take_settings(options, limit="num_predict", stop="stop")
         left = options.extras(NAME)
         if left is not None or not taken:
             body.put_back("options", left[NAME] if left else {})
         found |= taken
-    return found
-
-
-def _take_options(options: Members) -> dict[str, Any]:
-    """Take those that every provider has."""
-    found: dict[str, Any] = {}
-    if (options.look("num_predict", int) or 0) > 0:  # -1 and -2 have a meaning of their own
-        found["max_tokens"] = options.take("num_predict", int)
-    for field, highest in (("temperature", 2), ("top_p", 1)):
-        value = options.look(field, float)
-        if value is not None and 0 <= value <= highest:
-            found[field] = options.take(field, float)
-    if options.look("stop", list[str]):
-        found["stop"] = tuple(options.take("stop", list[str]) or ())
     return found
 
 

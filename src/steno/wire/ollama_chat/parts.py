@@ -25,9 +25,10 @@ from steno.content import (
     Thinking,
 )
 from steno.message import UserBlock
+from steno.wire.extras import extras_of
 from steno.wire.ollama_chat.shapes import IMAGE, NAME
-from steno.wire.report import LossCode
-from steno.wire.writing import Losses, extras_of, is_sendable, reference_text
+from steno.wire.report import LossCode, Losses
+from steno.wire.writing import is_sendable, reference_text
 
 _THINKING: Final = 0
 _IMAGES: Final = 1

@@ -13,21 +13,19 @@ from steno.message import (
     UserMessage,
 )
 from steno.request import Request
+from steno.wire.extras import FORM, extras_of, merge_extras
+from steno.wire.functions import given, write_tools
 from steno.wire.ollama_chat.parts import Parts
 from steno.wire.ollama_chat.shapes import NAME, PROVIDER
 from steno.wire.ollama_chat.tools import ANY_NAME, write_tool
-from steno.wire.report import Encoded, LossCode
+from steno.wire.report import Encoded, LossCode, Losses
 from steno.wire.writing import (
-    FORM,
     MESSAGE,
     ListWriter,
-    Losses,
     MessageWriter,
     Target,
-    add_others,
     call_name,
     dump,
-    extras_of,
     is_sendable,
     write_arguments,
 )
@@ -69,22 +67,19 @@ class Encoder(BaseEncoder):
 def _settings(request: Request, losses: Losses) -> dict[str, Any]:
     extras = extras_of(request, NAME, losses)
     extras.pop(FORM, None)
-    members: dict[str, Any] = {"model": request.model} if request.model else {}
-    if request.tools or "tools" in extras:
-        tools = [write_tool(t, losses, f".tools[{n}]") for n, t in enumerate(request.tools)]
-        members["tools"] = add_others(tools, extras.pop("tools", None))
+    members = given(model=request.model or None)
+    members |= write_tools(request, extras, lambda tool, at: write_tool(tool, losses, at))
     if request.tool_choice not in (None, "auto"):
         losses.note(LossCode.SETTING, "left out the choice of a tool, which is the model's here")
-    options = {
-        "num_predict": request.max_tokens,
-        "temperature": request.temperature,
-        "top_p": request.top_p,
-        "stop": request.stop or None,
-    }
-    options = {name: value for name, value in options.items() if value is not None}
-    if options:
-        members["options"] = (extras.pop("options", None) or {}) | options
-    return members | extras
+    options = given(
+        num_predict=request.max_tokens,
+        temperature=request.temperature,
+        top_p=request.top_p,
+        stop=list(request.stop) or None,
+    )
+    if options and isinstance(extras.get("options"), dict):
+        options = merge_extras(options, extras.pop("options"), losses, at=".options")
+    return merge_extras(members | given(options=options or None), extras, losses)
 
 
 # -- messages --------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from steno.errors import InvalidRequest
-from steno.json_object import expose, freeze_mapping
 from steno.tool import ToolDefinition
+from steno.wire.extras import FORM, extras_of
+from steno.wire.functions import function_of, unwrap, wrap
 from steno.wire.ollama_chat.shapes import NAME
-from steno.wire.reading import Members, tool_of
-from steno.wire.report import LossCode
-from steno.wire.writing import FORM, Losses, extras_of, wire_name
+from steno.wire.reading import tool_of
+from steno.wire.report import LossCode, Losses
+from steno.wire.writing import wire_name
 
 ANY_NAME: Final = re.compile(r".+", re.DOTALL)
 """The server takes every name."""
@@ -36,13 +36,10 @@ _KNOWN_INSIDE: Final = _NO_RULE | frozenset(
 
 def read_tool(raw: Raw) -> ToolDefinition | None:
     """Read a definition; None if it is none of ours."""
-    try:
-        members = Members(raw, "tool")
-        function = Members(members.take("function", Raw) or b"null", "tool")
-    except InvalidRequest:
+    unwrapped = unwrap(raw)
+    if unwrapped is None:
         return None
-    if members.take("type", str) != "function":
-        return None
+    members, function = unwrapped
     found: dict[str, Any] = {"description": None, "parameters": None}
     for name, hint in (("description", str), ("parameters", dict[str, Any])):
         if function.look(name, hint):
@@ -63,17 +60,12 @@ def write_tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
     """Write a definition, and note what of it the server will not see."""
     extras = extras_of(tool, NAME, losses, at=at)
     form: dict[str, Any] = extras.pop(FORM, {})
-    parameters = expose(freeze_mapping(tool.parameters))
-    function = {
-        "name": wire_name(tool, ANY_NAME, losses, at=at),
-        "description": tool.description,
-        "parameters": parameters,
-    }
+    function = function_of(tool, wire_name(tool, ANY_NAME, losses, at=at))
+    ignored = sorted(set(_ignored(function["parameters"], _KNOWN)))
     function = {name: value for name, value in function.items() if form.get(name) != "absent"}
-    ignored = sorted(set(_ignored(parameters, _KNOWN)))
     if ignored:
         losses.note(LossCode.TOOL, f"the server does not look at {', '.join(ignored)}", at=at)
-    return {"type": "function", "function": function | extras.pop("function", {})} | extras
+    return wrap(function | extras.pop("function", {})) | extras
 
 
 def _ignored(schema: object, known: frozenset[str]) -> Iterator[str]:

@@ -22,6 +22,7 @@ from steno.event import (
 )
 from steno.message import AssistantMessage
 from steno.usage import StopReason
+from steno.wire.extras import FORM
 from steno.wire.fault import decode_error
 from steno.wire.open import (
     NOT_AS_EXPECTED,
@@ -35,6 +36,8 @@ from steno.wire.open import (
     text_of,
     text_with_halves,
 )
+from steno.wire.openai_chat.details import add_detail, joined_detail, thinking_of
+from steno.wire.openai_chat.dialect import LEGACY
 from steno.wire.openai_chat.shapes import (
     NAME,
     PROVIDER,
@@ -61,6 +64,7 @@ _FIRST_CALL: Final = 3
 _decode: Final = msgspec.json.Decoder(Answer).decode
 _decode_words: Final = msgspec.json.Decoder(WordsChunk).decode
 _read: Final = reader(Answer, NAME)
+_read_function: Final = reader(Function, NAME)
 _read_tokens: Final = reader(Tokens, NAME)
 
 
@@ -203,6 +207,7 @@ class _Turn:
         if self._refusal:
             self._extras["refusal"] = "".join(self._refusal)
             reason = StopReason.CONTENT_FILTER
+        self._extras |= _annotations(self._grown.get("annotations", []))
         if self._extras:
             events.append(ExtrasAdded(None, {NAME: self._extras}))
         usage = usage_of(self._tokens) if self._tokens is not None else None
@@ -254,17 +259,17 @@ class _Turn:
             self._grown.setdefault(name, []).append(text)
 
     def _read_odd(self, said: Said, rest: Rest, events: list[Event]) -> None:
-        thinking = said.reasoning_content or said.reasoning or _thinking_of_details(rest)
+        thinking = said.reasoning_content or said.reasoning or thinking_of(rest)
         if thinking:
             self._has_thought = True
             events.append(ThinkingDelta(_THINKING, thinking))
         for part in read_as(rest.pop("content", None), list[Raw]) or ():
             self._read_part(part, events)
-        call = read_as(rest.pop("function_call", None), Function)
-        if call is not None and (call.name or call.arguments):
-            events.append(ToolCallDelta(_FIRST_CALL, None, call.name, call.arguments))
+        call = rest.pop(LEGACY, None)
+        if call is not None and read_as(call, Rest) is not None:
+            self._read_legacy_call(_read_function(call), events)
         for detail in read_as(rest.pop("reasoning_details", None), list[dict[str, Any]]) or ():
-            _add_detail(self._details, detail)
+            add_detail(self._details, detail)
         audio = read_as(rest.pop("audio", None), dict[str, Any])
         if audio is not None and audio.get("id"):
             self._extras["audio"] = {"id": audio["id"]}  # all that is wanted back
@@ -292,6 +297,19 @@ class _Turn:
         elif extras:
             self._keep(rest)
 
+    def _read_legacy_call(self, call: Function, events: list[Event]) -> None:
+        """Read the only call of a turn, or more of it; it has no id, and goes back without one."""
+        inner = call.rest or {}
+        arguments = call.arguments
+        if "arguments" in inner:
+            arguments = text_of(inner.pop("arguments"))  # an object, where a string is due
+        if call.name or arguments:
+            events.append(ToolCallDelta(_FIRST_CALL, None, call.name, arguments))
+        if call.name:
+            kept = parsed_extras(inner)
+            form = {LEGACY: True} | ({"inner": kept} if kept else {})
+            events.append(ExtrasAdded(_FIRST_CALL, {NAME: {FORM: form}}))
+
     def _read_part(self, raw: Raw, events: list[Event]) -> None:
         """Read a part of the content, of which Mistral sends lists."""
         part = read_as(raw, dict[str, Any]) or {}
@@ -310,7 +328,7 @@ class _Turn:
         model = self._model
         if model is None:  # read offline: what was asked for is not known
             model = (self._first.model if self._first else None) or ""
-        details = [_joined_detail(detail) for detail in self._details]
+        details = [joined_detail(detail) for detail in self._details]
         data = msgspec.json.encode(details).decode()
         return Seal(data=data, provider=self._provider, api=NAME, model=model)
 
@@ -331,34 +349,16 @@ def _restore_halves(payload: bytes, answer: Answer) -> None:
                 )
 
 
-def _thinking_of_details(rest: Rest) -> str:
-    details = read_as(rest.get("reasoning_details"), list[dict[str, Any]]) or ()
-    texts = [detail.get("text") or detail.get("summary") for detail in details]
-    return "".join([text for text in texts if isinstance(text, str)])
-
-
 def _tokens_of_groq(rest: Rest) -> Tokens | None:
     inner = read_as(rest.get("x_groq"), dict[str, Raw]) or {}
     return _read_tokens(inner["usage"]) if "usage" in inner else None
 
 
-def _add_detail(details: list[dict[str, Any]], news: dict[str, Any]) -> None:
-    """Add a fragment to the detail it continues: the last one of the same kind and index."""
-    last = details[-1] if details else {}
-    if not details or any(last.get(key) != news.get(key) for key in ("type", "index", "id")):
-        details.append({})
-    for name, value in news.items():
-        if name in _GROWING and isinstance(value, str):
-            details[-1].setdefault(name, []).append(value)
-        else:
-            details[-1][name] = value
-
-
-def _joined_detail(detail: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: "".join(value) if name in _GROWING and isinstance(value, list) else value
-        for name, value in detail.items()
-    }
+def _annotations(texts: list[Raw]) -> dict[str, Any]:
+    """Return the sources of an answer, which come in parts as well; servers take them back."""
+    lists = parsed_extras({str(number): text for number, text in enumerate(texts)}).values()
+    found = [source for part in lists if isinstance(part, list) for source in part]
+    return {"annotations": found} if found else {}
 
 
 def _joined(texts: list[Raw]) -> Any:
@@ -376,6 +376,3 @@ def _joined(texts: list[Raw]) -> Any:
         else:
             joined[name] = part
     return joined
-
-
-_GROWING: Final = frozenset({"text", "summary", "data"})

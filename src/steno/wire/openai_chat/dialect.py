@@ -8,6 +8,15 @@ from typing import Final, final
 from steno.value import Quiet
 
 USUAL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
+LIMITS: Final = ("max_completion_tokens", "max_tokens")
+"""The names that the most tokens to say have, the newest first."""
+COUNTED: Final = {"include_usage": True}
+"""The options of a stream that ends with what it cost, which is what everybody else's do."""
+LEGACY: Final = "function_call"
+"""The only call of a turn, as it was written before there were several with ids.
+
+It is a note of ours as well: on a call that was written so, and on a result, with its name.
+"""
 _MISTRAL_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 import msgspec
 from msgspec import Raw
 
-from steno.call import AnyToolCall, build_call
+from steno.call import AnyToolCall, ToolCall, build_call
 from steno.content import Image, Opaque, Text, Thinking
 from steno.errors import InvalidRequest, InvalidValue
 from steno.message import (
@@ -23,10 +23,19 @@ from steno.message import (
 from steno.request import Request
 from steno.schema import close_objects
 from steno.tool import ToolDefinition
+from steno.wire.functions import (
+    take_choice,
+    take_count,
+    take_model,
+    take_sampling,
+    take_stop,
+    unwrap,
+    wrap,
+)
 from steno.wire.open import text_of
-from steno.wire.openai_chat.dialect import USUAL_ID
+from steno.wire.openai_chat.dialect import COUNTED, LEGACY, LIMITS, USUAL_ID
 from steno.wire.openai_chat.shapes import LEGAL_NAME, NAME, PROVIDER
-from steno.wire.reading import Members, image_of, take_tools, tool_of, whole_message
+from steno.wire.reading import Members, NewIds, image_of, take_tools, tool_of, whole_message
 from steno.wire.writing import Target
 
 
@@ -42,9 +51,9 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
         raise InvalidRequest("request: messages must be a list")
     tools = take_tools(body, _tool)
     settings = _settings(body, tools)
-    target = Target(provider, NAME, settings["model"])
+    history = _History(Target(provider, NAME, settings["model"]), NewIds(body.raw, "unnamed_"))
     return Request(
-        messages=tuple([_message(raw, f"messages[{n}]", target) for n, raw in enumerate(messages)]),
+        messages=tuple([history.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
         tools=tools,
         **settings,
         extras=body.extras(NAME),
@@ -52,45 +61,34 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _settings(body: Members, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {"model": ""}
-    if body.look("model", str):
-        found["model"] = body.take("model", str)
-    for field in ("max_completion_tokens", "max_tokens"):
-        count = body.look(field, int)
-        if count is not None and count > 0 and "max_tokens" not in found:
-            found["max_tokens"] = body.take(field, int)
+    found: dict[str, Any] = {"model": take_model(body)}
+    for field in LIMITS:
+        count = None if "max_tokens" in found else take_count(body, field)
+        if count is not None:
+            found["max_tokens"] = count
             body.note("max_tokens", field)
-    for field, highest in (("temperature", 2), ("top_p", 1)):
-        value = body.look(field, float)
-        if value is not None and 0 <= value <= highest:
-            found[field] = body.take(field, float)
+    found |= take_sampling(body)
+    if body.look("stream_options", dict[str, Any]) == COUNTED:
+        body.take("stream_options", Raw)
+        body.note("stream_options", "usage")  # where nobody has to ask for it, it is no loss
     stop = body.look("stop", str)
     if stop is not None:
         body.take("stop", str)
         body.note("stop", "string")
         found["stop"] = (stop,)
-    elif body.look("stop", list[str]):
-        found["stop"] = tuple(body.take("stop", list[str]) or ())
-    choice = body.look("tool_choice", str)
-    if choice in ("auto", "none", "required"):
-        found["tool_choice"] = body.take("tool_choice", str)
-    elif named := body.look("tool_choice", dict[str, Any]):
-        names = {tool.original_name or tool.name: tool.name for tool in tools}
-        for name, ours in names.items():
-            if named == {"type": "function", "function": {"name": name}}:
-                body.take("tool_choice", dict[str, Any])
-                found["tool_choice"] = ours
-    return found
+    elif words := take_stop(body, "stop"):
+        found["stop"] = words
+    return found | take_choice(body, tools, lambda name: wrap({"name": name}))
 
 
 # -- tools -----------------------------------------------------------------------------------
 
 
 def _tool(raw: Raw) -> ToolDefinition | None:
-    members = Members(raw, "tool")
-    if members.take("type", str) != "function" or "function" not in members:
+    found = unwrap(raw)
+    if found is None:
         return None
-    function = Members(members.take("function", Raw) or b"{}", "tool")
+    members, function = found
     name = function.take("name", str)
     description = function.take("description", str)
     parameters = function.take("parameters", dict[str, Any])
@@ -132,58 +130,99 @@ def _tool(raw: Raw) -> ToolDefinition | None:
 # -- messages --------------------------------------------------------------------------------
 
 
-def _message(raw: Raw, place: str, target: Target) -> Message:
-    members = Members(raw, place)
-    try:
-        message = _read_message(members, target)
-    except InvalidValue:
-        message = None
-    return message or whole_message(members.raw, NAME)
+@final
+class _History:
+    """Reads messages one after the other, and finds the call that a legacy result answers."""
 
+    def __init__(self, target: Target, new_ids: NewIds) -> None:
+        self._target = target
+        self._new_ids = new_ids
+        self._open: tuple[str, str] | None = None
+        """Id and name of the latest legacy call, until it has its result."""
 
-def _read_message(members: Members, target: Target) -> Message | None:
-    role = members.take("role", str)
-    match role:
-        case "system" | "developer":
-            if role == "developer":
-                members.put_back("role", role)
-            return SystemMessage(_content(members), extras=members.extras(NAME))
-        case "user":
-            return UserMessage(_content(members), extras=members.extras(NAME))
-        case "assistant":
-            return _assistant(members, target)
-        case "tool":
-            call_id = members.take("tool_call_id", str)
-            _note_odd_id(members, call_id)
-            return ToolResultMessage(
-                tool_call_id=call_id or "",
-                content=_result_content(members),
-                extras=members.extras(NAME),
-            )
-        case _:
-            return None
+    def read(self, raw: Raw, place: str) -> Message:
+        """Read a message; one that our vocabulary cannot say is kept whole."""
+        members = Members(raw, place)
+        try:
+            message = self._read(members)
+        except InvalidValue:
+            message = None
+        return message or whole_message(members.raw, NAME)
 
+    def _read(self, members: Members) -> Message | None:
+        role = members.take("role", str)
+        match role:
+            case "system" | "developer":
+                if role == "developer":
+                    members.put_back("role", role)
+                return SystemMessage(_content(members), extras=members.extras(NAME))
+            case "user":
+                return UserMessage(_content(members), extras=members.extras(NAME))
+            case "assistant":
+                return self._assistant(members)
+            case "tool":
+                call_id = members.take("tool_call_id", str)
+                _note_odd_id(members, call_id)
+                return ToolResultMessage(
+                    tool_call_id=call_id or "",
+                    content=_result_content(members),
+                    extras=members.extras(NAME),
+                )
+            case "function":
+                return self._legacy_result(members)
+            case _:
+                return None
 
-def _assistant(members: Members, target: Target) -> AssistantMessage:
-    blocks: list[AssistantBlock] = []
-    thinking = ""
-    for field in ("reasoning_content", "reasoning"):
-        found = members.look(field, str)
-        if found and not thinking:
-            thinking = members.take(field, str) or ""
-            members.note("thinking", field)
-    details = members.take("reasoning_details", Raw)
-    seal = None if details is None else target.seal(text_of(details))
-    if thinking or seal is not None:
-        blocks.append(Thinking(thinking, seal=seal))
-    content: tuple[Any, ...] = _content(members)
-    blocks += content
-    calls = members.take_list("tool_calls")
-    if calls is not None:
-        blocks += [_call(raw) for raw in calls]
-        if not calls:
-            members.put_back("tool_calls", [])
-    return AssistantMessage(content=tuple(blocks), extras=members.extras(NAME))
+    def _assistant(self, members: Members) -> AssistantMessage:
+        blocks: list[AssistantBlock] = []
+        thinking = ""
+        for field in ("reasoning_content", "reasoning"):
+            found = members.look(field, str)
+            if found and not thinking:
+                thinking = members.take(field, str) or ""
+                members.note("thinking", field)
+        details = members.take("reasoning_details", Raw)
+        seal = None if details is None else self._target.seal(text_of(details))
+        if thinking or seal is not None:
+            blocks.append(Thinking(thinking, seal=seal))
+        content: tuple[Any, ...] = _content(members)
+        blocks += content
+        calls = members.take_list("tool_calls")
+        if calls is not None:
+            blocks += [_call(raw) for raw in calls]
+            if not calls:
+                members.put_back("tool_calls", [])
+        legacy = self._legacy_call(members)
+        blocks += [] if legacy is None else [legacy]
+        message = AssistantMessage(content=tuple(blocks), extras=members.extras(NAME))
+        if legacy is not None:
+            name = legacy.original_name if isinstance(legacy, ToolCall) else None
+            self._open = (legacy.id, name or legacy.name)
+        return message
+
+    # -- before there were ids ---------------------------------------------------------------
+
+    def _legacy_call(self, members: Members) -> AnyToolCall | None:
+        """Read the only call of a turn, which has no id: we make one up that is never sent."""
+        if not (members.look(LEGACY, dict[str, Any]) or {}).get("name"):
+            return None  # some servers have the member without a call in it
+        function = Members(members.take(LEGACY, Raw) or b"{}", "call")
+        call = Members(b"{}", "call")
+        call.note(LEGACY, True)
+        return _function_call(self._new_ids.make(), call, function, "arguments")
+
+    def _legacy_result(self, members: Members) -> ToolResultMessage:
+        """Read the result of a legacy call: it goes by the name of the function."""
+        name = members.take("name", str)
+        members.note(LEGACY, name)
+        id, called = self._open or ("", "")
+        if not id or (name is not None and name != called):
+            id = self._new_ids.make()
+        message = ToolResultMessage(
+            tool_call_id=id, content=_result_content(members), extras=members.extras(NAME)
+        )
+        self._open = None
+        return message
 
 
 def _call(raw: Raw) -> AnyToolCall:
@@ -193,24 +232,28 @@ def _call(raw: Raw) -> AnyToolCall:
     if not is_custom and members.take("type", str) is None:
         members.note("type", "absent")
     inner = Members(members.take("custom" if is_custom else "function", Raw) or b"{}", "call")
-    field = "input" if is_custom else "arguments"
-    absent = [member for member in ("name", field) if member not in inner]
-    if absent:
-        members.note("absent", absent)
-    name = inner.take("name", str)
-    arguments = inner.take(field, str)
-    if arguments is None and "arguments" in inner:
-        arguments = text_of(inner.take("arguments", Raw) or b"{}")
-        members.note("arguments_are", "object")
-    elif arguments is not None and not arguments.strip():
-        members.note("arguments", arguments)  # no arguments, said in another way than ours
     _note_odd_id(members, id)
+    return _function_call(id or "", members, inner, "input" if is_custom else "arguments")
+
+
+def _function_call(id: str, call: Members, function: Members, field: str) -> AnyToolCall:
+    """Read name and arguments; what is odd about them is noted with the call."""
+    absent = [member for member in ("name", field) if member not in function]
+    if absent:
+        call.note("absent", absent)
+    name = function.take("name", str)
+    arguments = function.take(field, str)
+    if arguments is None and "arguments" in function:
+        arguments = text_of(function.take("arguments", Raw) or b"{}")
+        call.note("arguments_are", "object")
+    elif arguments is not None and not arguments.strip():
+        call.note("arguments", arguments)  # no arguments, said in another way than ours
     if name is not None and LEGAL_NAME.fullmatch(name) is None:
-        members.note("name", name)  # not every server keeps OpenAI's rule
-    left = inner.extras(NAME)
+        call.note("name", name)  # not every server keeps OpenAI's rule
+    left = function.extras(NAME)
     if left is not None:
-        members.note("inner", left[NAME])
-    return build_call(id or "", name or "", arguments or "", extras=members.extras(NAME))
+        call.note("inner", left[NAME])
+    return build_call(id, name or "", arguments or "", extras=call.extras(NAME))
 
 
 def _note_odd_id(members: Members, id: str | None) -> None:

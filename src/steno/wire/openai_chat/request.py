@@ -8,7 +8,6 @@ import msgspec
 
 from steno.call import InvalidToolCall, ToolCall
 from steno.content import FileReference, Image, Opaque, Resource, Text, Thinking
-from steno.json_object import freeze_mapping
 from steno.message import (
     AssistantMessage,
     Message,
@@ -18,30 +17,32 @@ from steno.message import (
 )
 from steno.request import Request
 from steno.tool import ToolDefinition
-from steno.wire.openai_chat.dialect import OPENAI, USUAL_ID, Dialect
+from steno.wire.extras import FORM, extras_of, form_of, merge_extras
+from steno.wire.functions import (
+    function_name,
+    function_of,
+    given,
+    note_not_strict,
+    wrap,
+    write_choice,
+    write_tools,
+)
+from steno.wire.openai_chat.dialect import COUNTED, LEGACY, LIMITS, OPENAI, USUAL_ID, Dialect
+from steno.wire.openai_chat.neighbours import Part, is_neighbour, merge
 from steno.wire.openai_chat.shapes import LEGAL_NAME, NAME
-from steno.wire.report import Encoded, LossCode
+from steno.wire.report import Encoded, LossCode, Losses
 from steno.wire.writing import (
-    FORM,
     MESSAGE,
-    Losses,
     MessageWriter,
     Target,
-    add_others,
     call_name,
     dump,
-    extras_of,
     image_url,
     is_sendable,
     reference_text,
     wire_id,
-    wire_name,
 )
-from steno.wire.writing import (
-    Encoder as BaseEncoder,
-)
-
-Part = dict[str, Any] | msgspec.Raw
+from steno.wire.writing import Encoder as BaseEncoder
 
 
 def encode_request(
@@ -73,7 +74,7 @@ class Encoder(BaseEncoder):
         if stream is not None:
             members["stream"] = stream
             if stream and self._dialect.has_stream_options:
-                members.setdefault("stream_options", {"include_usage": True})
+                members.setdefault("stream_options", COUNTED)
         # Messages last: the body of the next turn then begins with the bytes of this one.
         head = dump(members)[:-1]
         return head + (b"," if members else b"") + b'"messages":[' + messages + b"]}"
@@ -85,50 +86,38 @@ class Encoder(BaseEncoder):
 def _settings(request: Request, dialect: Dialect, losses: Losses) -> dict[str, Any]:
     extras = extras_of(request, NAME, losses)
     form: dict[str, Any] = extras.pop(FORM, {})
-    members: dict[str, Any] = {}
-    if request.model:
-        members["model"] = request.model
-    if request.max_tokens is not None:
-        members[form.get("max_tokens", dialect.max_tokens_field)] = request.max_tokens
-    if request.temperature is not None:
-        members["temperature"] = request.temperature
-    if request.top_p is not None:
-        members["top_p"] = request.top_p
-    if request.stop:
-        members["stop"] = request.stop[0] if form.get("stop") == "string" else request.stop
-    if request.tools or "tools" in extras:
-        tools = [
-            _tool(tool, dialect, losses, f".tools[{n}]") for n, tool in enumerate(request.tools)
-        ]
-        members["tools"] = add_others(tools, extras.pop("tools", None))
-    if request.tool_choice is not None:
-        members["tool_choice"] = _tool_choice(request, losses)
-    return members | extras
-
-
-def _tool_choice(request: Request, losses: Losses) -> Any:
-    choice = request.tool_choice
-    for tool in request.tools:
-        if tool.name == choice:
-            name = wire_name(tool, LEGAL_NAME, losses)
-            return {"type": "function", "function": {"name": name}}
-    return choice
+    limit: str = form.get("max_tokens", dialect.max_tokens_field)
+    is_word = form.get("stop") == "string" and len(request.stop) == 1
+    members = given(
+        model=request.model or None,
+        **{limit: request.max_tokens},
+        temperature=request.temperature,
+        top_p=request.top_p,
+        stop=request.stop[0] if is_word else list(request.stop) or None,
+        stream_options=COUNTED if "stream_options" in form else None,
+    )
+    members |= write_tools(request, extras, lambda tool, at: _tool(tool, dialect, losses, at))
+    members |= write_choice(request, lambda tool: wrap({"name": _tool_name(tool, losses)}))
+    if "max_tokens" not in form and limit in members:
+        # No server takes a limit under both names, unless somebody recorded that it does.
+        extras = {limit if name in LIMITS else name: value for name, value in extras.items()}
+    return merge_extras(members, extras, losses)
 
 
 def _tool(tool: ToolDefinition, dialect: Dialect, losses: Losses, at: str) -> dict[str, Any]:
     extras = extras_of(tool, NAME, losses, at=at)
     form: dict[str, Any] = extras.pop(FORM, {})
-    function: dict[str, Any] = {
-        "name": form.get("name") or wire_name(tool, LEGAL_NAME, losses, at=at),
-        "description": tool.description,
-        "parameters": freeze_mapping(tool.parameters).thaw(),
-    }
-    if tool.strict and dialect.has_strict_tools:
+    function = function_of(tool, _tool_name(tool, losses, at=at))
+    if not dialect.has_strict_tools:
+        note_not_strict(tool, losses, at=at)
+    elif tool.strict:
         function["strict"] = True
-    for name in form.get("absent", ()):
-        function.pop(name, None)
-    function |= form.get("function", {})
-    return {"type": "function", "function": function} | extras
+    function = _without(form.get("absent", []), function) | form.get("function", {})
+    return wrap(function) | extras
+
+
+def _tool_name(tool: ToolDefinition, losses: Losses, *, at: str = "") -> str:
+    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -141,11 +130,15 @@ class _Writer(MessageWriter):
     def __init__(self, target: Target, dialect: Dialect) -> None:
         super().__init__(target)
         self._dialect = dialect
+        self._parsed = {"arguments"} if dialect.parses_arguments else set[str]()
+        """What the server reads as JSON; the input of a custom tool is any text."""
         self._written: list[bytes] = []
         self._latest: dict[str, Any] | bytes | None = None
         """The newest message, which a neighbour may be merged into."""
         self._images: list[Part] = []
         """Images of tool results, which have to wait until all results are told."""
+        self._legacy: dict[str, str | None] = {}
+        """The name that a legacy call goes by, by the id that we made up for it."""
 
     def add(self, message: Message) -> None:
         if self._images and not isinstance(message, ToolResultMessage):
@@ -178,9 +171,9 @@ class _Writer(MessageWriter):
                 self.losses.note(LossCode.SYSTEM, "sent as the words of the user")
                 message["role"] = "user"
             thinking = self._dialect.thinking_field
-            if isinstance(self._latest, dict) and _is_neighbour(self._latest, message, thinking):
+            if isinstance(self._latest, dict) and is_neighbour(self._latest, message, thinking):
                 self.losses.note(LossCode.ORDER, "merged with the message before it")
-                self._latest = _merge(self._latest, message, thinking)
+                self._latest = merge(self._latest, message, thinking)
                 return
         if self._latest is not None:
             self._written.append(_bytes(self._latest))
@@ -223,6 +216,7 @@ class _Writer(MessageWriter):
         form: dict[str, Any] = extras.pop(FORM, {})
         parts: list[Part] = []
         calls: list[dict[str, Any]] = []
+        legacy: dict[str, Any] = {}
         thinking: list[str] = []
         field = form.get("thinking", self._dialect.thinking_field)
         for number, block in enumerate(message.content):
@@ -233,7 +227,10 @@ class _Writer(MessageWriter):
                 case Thinking():
                     thinking += self._thinking(block, field, at)
                 case ToolCall() | InvalidToolCall():
-                    calls.append(self._call(block, at))
+                    if not legacy and _is_legacy(block):
+                        legacy[LEGACY] = self._legacy_call(block, at)
+                    else:
+                        calls.append(self._call(block, at))
                 case Image():
                     self.losses.note(LossCode.IMAGE, "left out an image of the model's", at=at)
                 case Opaque():
@@ -249,7 +246,7 @@ class _Writer(MessageWriter):
                 members["reasoning_details"] = msgspec.Raw(block.seal.data.encode())
         if calls:
             members["tool_calls"] = calls
-        return members | extras
+        return members | legacy | extras
 
     def _thinking(self, block: Thinking, field: str | None, at: str) -> list[str]:
         if block.seal is not None and not self.target.accepts(block.seal):
@@ -262,26 +259,38 @@ class _Writer(MessageWriter):
     def _call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
         extras = extras_of(call, NAME, self.losses, at=at)
         form: dict[str, Any] = extras.pop(FORM, {})
+        is_custom = extras.get("type") == "custom"
         id = self._id(call.id, form)
+        function = self._function(call, form, at, field="input" if is_custom else "arguments")
+        if is_custom:
+            return {"id": id, "custom": function} | extras
+        kind = {} if form.get("type") == "absent" else {"type": "function"}
+        return {"id": id} | kind | {"function": function} | extras
+
+    def _legacy_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
+        form: dict[str, Any] = extras_of(call, NAME, self.losses, at=at)[FORM]
+        function = self._function(call, form, at, field="arguments")
+        self._legacy[call.id] = function.get("name")
+        return function
+
+    def _function(
+        self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str, *, field: str
+    ) -> dict[str, Any]:
+        """Write name and arguments."""
         if call.seal is not None and not self.target.accepts(call.seal):
             self.losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
         absent: list[str] = form.get("absent", [])
         name = "" if "name" in absent else form.get("name")
         if name is None:
             name = call_name(call, LEGAL_NAME, self.losses, at=at)
-        inner: dict[str, Any] = form.get("inner", {})
         arguments: Any = form.get("arguments", call.arguments)
-        if extras.get("type") == "custom":
-            custom = _without(absent, {"name": name, "input": arguments})
-            return {"id": id, "custom": custom | inner} | extras
         if form.get("arguments_are") == "object":
             arguments = msgspec.Raw(call.arguments.encode())
-        elif isinstance(call, InvalidToolCall) and self._dialect.parses_arguments:
+        elif isinstance(call, InvalidToolCall) and field in self._parsed:
             self.losses.note(LossCode.INVALID_CALL, "sent the raw text as an argument", at=at)
             arguments = dump({"invalid_arguments": call.arguments}).decode()
-        kind = {} if form.get("type") == "absent" else {"type": "function"}
-        function = _without(absent, {"name": name, "arguments": arguments}) | inner
-        return {"id": id} | kind | {"function": function} | extras
+        inner: dict[str, Any] = form.get("inner", {})
+        return _without(absent, {"name": name, field: arguments}) | inner
 
     def _result(self, message: ToolResultMessage) -> dict[str, Any]:
         extras = extras_of(message, NAME, self.losses)
@@ -310,9 +319,15 @@ class _Writer(MessageWriter):
             self.losses.note(LossCode.OUTCOME, f"not told that the call ended as {message.outcome}")
         if not parts and "content" not in form:
             parts.append({"type": "text", "text": str(message.outcome) if message.is_error else ""})
-        id = self._id(message.tool_call_id, form)
-        members = {"role": "tool", "tool_call_id": id}
-        return self._with_content(members, parts, form) | extras
+        return self._with_content(self._answered(message, form), parts, form) | extras
+
+    def _answered(self, message: ToolResultMessage, form: dict[str, Any]) -> dict[str, Any]:
+        """Say which call a result is of: by its id, or by name if the call is a legacy one."""
+        id = message.tool_call_id
+        if LEGACY in form or id in self._legacy:
+            name = form.get(LEGACY, self._legacy.get(id))
+            return {"role": "function"} | given(name=name)
+        return {"role": "tool", "tool_call_id": self._id(id, form)}
 
     def _id(self, id: str, form: dict[str, Any]) -> str:
         """Return the id of a call; one that was recorded here and breaks the rule stays."""
@@ -356,37 +371,13 @@ class _Writer(MessageWriter):
         return [{"type": "image_url", "image_url": inner} | extras]
 
 
+def _is_legacy(call: ToolCall | InvalidToolCall) -> bool:
+    return LEGACY in form_of(call, NAME)
+
+
 def _without(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if name not in absent}
 
 
 def _bytes(message: dict[str, Any] | bytes) -> bytes:
     return message if isinstance(message, bytes) else dump(message)
-
-
-def _is_neighbour(first: dict[str, Any], second: dict[str, Any], thinking: str | None) -> bool:
-    """Tell whether two messages are one turn, and have nothing that would get lost in one."""
-    if first["role"] != second["role"] or first["role"] not in ("user", "assistant"):
-        return False
-    merged = {"role", "content", "tool_calls", thinking}
-    return all(
-        first.get(name) == second.get(name) for name in (first.keys() | second.keys()) - merged
-    )
-
-
-def _merge(first: dict[str, Any], second: dict[str, Any], thinking: str | None) -> dict[str, Any]:
-    contents = [message["content"] for message in (first, second) if message.get("content")]
-    merged = first | second
-    if all(isinstance(content, str) for content in contents):
-        merged["content"] = "\n\n".join(contents) if contents else None
-    else:
-        merged["content"] = [part for content in contents for part in _as_parts(content)]
-    calls = [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]
-    if thinking is not None:
-        thoughts = [message[thinking] for message in (first, second) if message.get(thinking)]
-        merged |= {thinking: "\n\n".join(thoughts)} if thoughts else {}
-    return merged | ({"tool_calls": calls} if calls else {})
-
-
-def _as_parts(content: str | list[Part]) -> list[Part]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content

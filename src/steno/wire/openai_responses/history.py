@@ -24,10 +24,17 @@ from steno.message import (
 )
 from steno.request import Request
 from steno.tool import ToolDefinition
+from steno.wire.extras import FORM
+from steno.wire.functions import (
+    members_of,
+    take_choice,
+    take_model,
+    take_settings,
+)
 from steno.wire.openai_responses.item import block_of, read_item
 from steno.wire.openai_responses.shapes import LEGAL_NAME, MADE_BY, NAME, PROVIDER
 from steno.wire.reading import Members, image_of, take_tools, tool_of, whole_message
-from steno.wire.writing import FORM, Target
+from steno.wire.writing import Target
 
 _OF_THE_MODEL: Final = frozenset(
     [
@@ -44,7 +51,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     Seals in it are taken as those of the provider and model it was sent to. Raises
     InvalidRequest if it is not a request of this protocol.
     """
-    body = Members(_text(data), "request")
+    body = Members(data, "request")
     if "input" not in body and "instructions" not in body:
         raise InvalidRequest("request: neither input nor instructions")
     tools = take_tools(body, _tool)
@@ -54,41 +61,17 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     return Request(messages=tuple(messages), tools=tools, **settings, extras=body.extras(NAME))
 
 
-def _text(data: bytes | str) -> str:
-    try:
-        return data.decode() if isinstance(data, bytes) else data
-    except UnicodeDecodeError:
-        raise InvalidRequest("request: not UTF-8") from None
-
-
 def _settings(body: Members, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {"model": body.look("model", str) or ""}
-    if found["model"]:
-        body.take("model", str)
-    count = body.look("max_output_tokens", int)
-    if count is not None and count > 0:
-        found["max_tokens"] = body.take("max_output_tokens", int)
-    for field, highest in (("temperature", 2), ("top_p", 1)):
-        value = body.look(field, float)
-        if value is not None and 0 <= value <= highest:
-            found[field] = body.take(field, float)
-    choice = body.look("tool_choice", str)
-    if choice in ("auto", "none", "required"):
-        found["tool_choice"] = body.take("tool_choice", str)
-    elif named := body.look("tool_choice", dict[str, Any]):
-        for tool in tools:
-            if named == {"type": "function", "name": tool.original_name or tool.name}:
-                body.take("tool_choice", dict[str, Any])
-                found["tool_choice"] = tool.name
-    return found
+    found = {"model": take_model(body)} | take_settings(body, limit="max_output_tokens")
+    return found | take_choice(body, tools, lambda name: {"type": "function", "name": name})
 
 
 # -- tools -----------------------------------------------------------------------------------
 
 
 def _tool(raw: Raw) -> ToolDefinition | None:
-    members = Members(raw, "tool")
-    if members.take("type", str) != "function":
+    members = members_of(raw)
+    if members is None or members.take("type", str) != "function":
         return None
     name = members.take("name", str)
     description = members.look("description", str)
@@ -192,6 +175,8 @@ def _read_message(item: Members) -> Message | None:
         return _result(item)
     if kind not in ("message", None):
         return None
+    if item.take("type", str):
+        item.note("type", kind)  # it can do without
     if role == "user":
         item.take("role", str)
         return UserMessage(_content(item, "content"), extras=item.extras(NAME))

@@ -16,10 +16,12 @@ from steno.content import Opaque, Text, Thinking
 from steno.errors import InvalidRequest
 from steno.json_object import MAX_DEPTH, check_depth
 from steno.message import AssistantBlock
+from steno.wire.extras import FORM
+from steno.wire.functions import given
 from steno.wire.open import text_of
-from steno.wire.openai_responses.shapes import ITEM, LEGAL_NAME, NAME, PART
+from steno.wire.openai_responses.shapes import ITEM, LEGAL_NAME, NAME, PART, TYPE
 from steno.wire.reading import Members
-from steno.wire.writing import FORM, Target
+from steno.wire.writing import Target
 
 Extras: TypeAlias = dict[str, dict[str, Any]]
 
@@ -123,29 +125,29 @@ def _read_message(item: Members) -> list[Piece]:
         return [Other("message", item.raw)]  # says nothing, but has an id
     item.take("role", str)
     item.take("content", Raw)
+    form = given(**{TYPE: item.take("type", str)})
     members = (item.extras(NAME) or {}).get(NAME, {})
     if text is not None:
-        is_ours = members == {"type": "message"}
-        said = None if is_ours else {NAME: {ITEM: members, FORM: {"content": "string"}}}
-        return [Words(text, said)]
-    return [_read_part(part, None if n else members) for n, part in enumerate(parts or ())]
+        said = {NAME: {ITEM: members, FORM: form | {"content": "string"}}}
+        return [Words(text, said if members or not form else None)]
+    first = {ITEM: members} | ({FORM: form} if form else {})
+    return [
+        _read_part(part, {FORM: {PART: True}} if number else first)
+        for number, part in enumerate(parts or ())
+    ]
 
 
-def _read_part(raw: Raw, item: dict[str, Any] | None) -> Words | Other:
+def _read_part(raw: Raw, mark: dict[str, Any]) -> Words | Other:
+    """Read a part, with the mark of where it stood: first in its item, or behind another."""
     part = Members(raw, "part")
-    if item is None:
-        part.note(PART, True)
-    else:
-        part.put_back(ITEM, item)
     kind = part.look("type", str)
     text = part.look("text", str)
     if kind not in _TEXTS or text is None:
-        mark: dict[str, Any] = {FORM: {PART: True}} if item is None else {ITEM: item}
         return Other(kind or "", part.raw, {NAME: mark})
     part.take("text", str)
     if kind == "output_text":
         part.take("type", str)
-    return Words(text, part.extras(NAME))
+    return Words(text, {NAME: (part.extras(NAME) or {}).get(NAME, {}) | mark})
 
 
 # -- reasoning and calls ---------------------------------------------------------------------

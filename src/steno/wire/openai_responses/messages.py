@@ -16,16 +16,16 @@ from steno.message import (
     UserBlock,
     UserMessage,
 )
+from steno.wire.extras import FORM, extras_of
+from steno.wire.functions import given
 from steno.wire.openai_responses.shapes import NAME
 from steno.wire.openai_responses.turns import LEGAL_ID, Members, TurnWriter
 from steno.wire.report import LossCode
 from steno.wire.writing import (
-    FORM,
     MESSAGE,
     MessageWriter,
     Target,
     dump,
-    extras_of,
     image_url,
     is_sendable,
     reference_text,
@@ -57,7 +57,7 @@ class Writer(MessageWriter):
         is_first, self._is_first = self._is_first, False
         match message:
             case SystemMessage():
-                item = self._system(message)
+                item = self._said(message)
                 if not is_first or instructions_of(message) is None:
                     self._write(item)
             case UserMessage():
@@ -82,19 +82,18 @@ class Writer(MessageWriter):
 
     # -- what others say ---------------------------------------------------------------------
 
-    def _system(self, message: SystemMessage) -> Members:
-        extras = extras_of(message, NAME, self.losses)
-        form: Members = extras.pop(FORM, {})
-        return {"role": "system"} | self._content(message.content, "content", form) | extras
-
     def _user(self, message: UserMessage) -> Members | Raw | None:
         first = message.content[0]
         if isinstance(first, Opaque) and first.kind == MESSAGE and message.extras is None:
             sendable = is_sendable(first, NAME, self.losses, at=".content[0]")
             return Raw(first.raw.encode()) if sendable else None
+        return self._said(message)
+
+    def _said(self, message: SystemMessage | UserMessage) -> Members:
         extras = extras_of(message, NAME, self.losses)
         form: Members = extras.pop(FORM, {})
-        return {"role": "user"} | self._content(message.content, "content", form) | extras
+        head = given(type=form.get("type"), role=message.role.value)
+        return head | self._content(message.content, "content", form) | extras
 
     def _result(self, message: ToolResultMessage) -> Members:
         extras = extras_of(message, NAME, self.losses)

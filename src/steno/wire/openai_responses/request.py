@@ -5,26 +5,22 @@ from __future__ import annotations
 from typing import Any, final
 
 from steno.content import Text
-from steno.json_object import freeze_mapping
 from steno.message import UserMessage
 from steno.request import Request
 from steno.tool import ToolDefinition
+from steno.wire.extras import FORM, extras_of, merge_extras
+from steno.wire.functions import (
+    function_name,
+    function_of,
+    given,
+    write_choice,
+    write_tools,
+)
 from steno.wire.openai_responses.messages import Writer, instructions_of
 from steno.wire.openai_responses.shapes import LEGAL_NAME, NAME, PROVIDER
-from steno.wire.report import Encoded, LossCode
-from steno.wire.writing import (
-    FORM,
-    Losses,
-    MessageWriter,
-    Target,
-    add_others,
-    dump,
-    extras_of,
-    wire_name,
-)
-from steno.wire.writing import (
-    Encoder as BaseEncoder,
-)
+from steno.wire.report import Encoded, LossCode, Losses
+from steno.wire.writing import Encoder as BaseEncoder
+from steno.wire.writing import MessageWriter, Target, dump
 
 
 def encode_request(
@@ -54,11 +50,9 @@ class Encoder(BaseEncoder):
     ) -> bytes:
         extras = extras_of(request, NAME, losses)
         form: dict[str, Any] = extras.pop(FORM, {})
-        members = _settings(request, extras, losses)
-        if stream is not None:
-            extras["stream"] = stream
+        members = _settings(request, extras, losses) | given(stream=stream)
         # Messages last: the body of the next turn then begins with the bytes of this one.
-        head = dump(members | extras)[:-1]
+        head = dump(merge_extras(members, extras, losses))[:-1]
         if not messages and form.get("input") == "absent":
             return head + b"}"
         return head + (b"," if len(head) > 1 else b"") + _input(request, messages, form) + b"}"
@@ -80,52 +74,30 @@ def _input(request: Request, messages: bytes, form: dict[str, Any]) -> bytes:
 
 
 def _settings(request: Request, extras: dict[str, Any], losses: Losses) -> dict[str, Any]:
-    members: dict[str, Any] = {}
-    if request.model:
-        members["model"] = request.model
-    instructions = instructions_of(request.messages[0])
-    if instructions is not None:
-        members["instructions"] = instructions
-    if request.max_tokens is not None:
-        members["max_output_tokens"] = request.max_tokens
-    if request.temperature is not None:
-        members["temperature"] = request.temperature
-    if request.top_p is not None:
-        members["top_p"] = request.top_p
+    members = given(
+        model=request.model or None,
+        instructions=instructions_of(request.messages[0]),
+        max_output_tokens=request.max_tokens,
+        temperature=request.temperature,
+        top_p=request.top_p,
+    )
     if request.stop:
         losses.note(LossCode.SETTING, "left out texts to stop at", at=".stop")
-    if request.tools or "tools" in extras:
-        tools = [_tool(tool, losses, f".tools[{n}]") for n, tool in enumerate(request.tools)]
-        members["tools"] = add_others(tools, extras.pop("tools", None))
-    if request.tool_choice is not None:
-        members["tool_choice"] = _tool_choice(request, losses)
-    return members
-
-
-def _tool_choice(request: Request, losses: Losses) -> Any:
-    choice = request.tool_choice
-    for tool in request.tools:
-        if tool.name == choice:
-            return {"type": "function", "name": _tool_name(tool, losses, "")}
-    return choice
+    members |= write_tools(request, extras, lambda tool, at: _tool(tool, losses, at))
+    return members | write_choice(
+        request, lambda tool: {"type": "function", "name": _tool_name(tool, losses)}
+    )
 
 
 def _tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
     extras = extras_of(tool, NAME, losses, at=at)
     form: dict[str, Any] = extras.pop(FORM, {})
-    members: dict[str, Any] = {
-        "type": "function",
-        "name": _tool_name(tool, losses, at),
-        "description": tool.description,
-        "parameters": freeze_mapping(tool.parameters).thaw(),
-        # Written out either way: here a tool is strict unless it says otherwise.
-        "strict": tool.strict,
-    }
+    # Written out either way: here a tool is strict unless it says otherwise.
+    function = function_of(tool, _tool_name(tool, losses, at=at)) | {"strict": tool.strict}
     for name in form.get("absent", ()):
-        members.pop(name, None)
-    return members | extras
+        function.pop(name, None)
+    return {"type": "function"} | function | extras
 
 
-def _tool_name(tool: ToolDefinition, losses: Losses, at: str) -> str:
-    form = extras_of(tool, NAME, Losses()).get(FORM, {})
-    return str(form["name"]) if "name" in form else wire_name(tool, LEGAL_NAME, losses, at=at)
+def _tool_name(tool: ToolDefinition, losses: Losses, *, at: str = "") -> str:
+    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)

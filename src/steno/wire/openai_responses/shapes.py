@@ -19,6 +19,8 @@ LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 ITEM: Final = "$item"
 """The extra of the first part of a message item that holds the members of the item itself."""
+TYPE: Final = "item"
+"""How that item was written: with the type of a message, which it can do without."""
 PART: Final = "part"
 """How a part was written that goes on with the item of the part before it."""
 MADE_BY: Final = "provider"

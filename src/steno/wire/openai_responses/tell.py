@@ -24,6 +24,8 @@ from steno.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
+from steno.value import replace_lone_surrogates
+from steno.wire.extras import FORM
 from steno.wire.open import reader, text_of
 from steno.wire.openai_responses.item import Call, Other, Piece, Thought, Words, read_item
 from steno.wire.openai_responses.places import Item, Places
@@ -38,7 +40,7 @@ from steno.wire.openai_responses.shapes import (
     Delta,
     Head,
 )
-from steno.wire.writing import EVENT, FORM, Target
+from steno.wire.writing import EVENT, Target
 
 _read_head: Final = reader(Head, NAME)
 _read_answer: Final = reader(Answer, NAME)
@@ -56,7 +58,8 @@ class Teller:
         self._provider = provider
         self._model = model
         self._is_noted = provider == PROVIDER
-        self._refusals: dict[int, str] = {}
+        self._refusals: dict[int, list[str]] = {}
+        """The words of refusals that are not done, by block."""
 
     def tell_delta(self, delta: Delta, events: list[Event]) -> None:
         """Tell more of an item: thinking, arguments or a refusal."""
@@ -68,7 +71,7 @@ class Teller:
             events.append(ToolCallDelta(block, arguments_delta=delta.delta))
         else:
             block = self.places.grow(item, delta.content_index)
-            self._refusals[block] = self._refusals.get(block, "") + delta.delta
+            self._refusals.setdefault(block, []).append(delta.delta)
 
     def begin_item(self, raw: Raw, index: int | None, events: list[Event]) -> None:
         """Tell what an item will be, as far as that is certain."""
@@ -93,7 +96,8 @@ class Teller:
     def end_refusals(self, events: list[Event]) -> None:
         """Tell the words of refusals that were never said to be done."""
         for block, words in self._refusals.items():
-            raw = msgspec.json.encode({"type": "refusal", "refusal": words}).decode()
+            refusal = replace_lone_surrogates("".join(words))
+            raw = msgspec.json.encode({"type": "refusal", "refusal": refusal}).decode()
             piece = Other("refusal", raw, {NAME: {FORM: {PART: True}}})
             events.append(BlockAdded(block, _opaque(piece)))
             self.is_refused = True

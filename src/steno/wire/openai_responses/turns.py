@@ -12,10 +12,12 @@ from steno.call import InvalidToolCall, ToolCall
 from steno.content import Image, Opaque, Text, Thinking
 from steno.message import AssistantMessage
 from steno.usage import StopReason
+from steno.wire.extras import FORM, extras_of
+from steno.wire.functions import given
 from steno.wire.openai_responses.item import summary_of
-from steno.wire.openai_responses.shapes import ITEM, LEGAL_NAME, MADE_BY, NAME, PART, PROVIDER
-from steno.wire.report import LossCode
-from steno.wire.writing import FORM, Losses, Target, call_name, extras_of, is_sendable, wire_id
+from steno.wire.openai_responses.shapes import ITEM, LEGAL_NAME, MADE_BY, NAME, PART, PROVIDER, TYPE
+from steno.wire.report import LossCode, Losses
+from steno.wire.writing import Target, call_name, is_sendable, wire_id
 
 LEGAL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
 _CUT_OFF: Final = frozenset(
@@ -77,14 +79,14 @@ class TurnWriter:
         form: Members = extras.pop(FORM, {})
         members: Members | None = extras.pop(ITEM, None)
         if members is not None and form.get("content") == "string" and not extras:
-            items.append({"role": "assistant", "content": block.text} | self._item(members))
+            items.append({"role": "assistant", "content": block.text} | self._head(members, form))
         elif members is None and not extras and PART not in form:
             # The one form that every server takes: vLLM wants an id with a list of parts, and
             # llama.cpp a type.
             items.append({"type": "message", "role": "assistant", "content": block.text})
         else:
             part = {"type": "output_text", "text": block.text} | extras
-            self._add_part(items, part, members, continues=PART in form)
+            self._add_part(items, part, members, form)
 
     def _add_opaque(self, items: list[Members | Raw], block: Opaque, at: str) -> None:
         if not is_sendable(block, NAME, self._losses, at=at):
@@ -96,7 +98,7 @@ class TurnWriter:
         if is_part and self._is_foreign:
             self._losses.note(LossCode.OPAQUE, "left out a part of another provider's", at=at)
         elif is_part:
-            self._add_part(items, raw, extras.get(ITEM), continues=PART in form)
+            self._add_part(items, raw, extras.get(ITEM), form)
         elif self._drops_ids:
             items += self._without_id(raw, at)
         else:
@@ -107,15 +109,19 @@ class TurnWriter:
         items: list[Members | Raw],
         part: Members | Raw,
         members: Members | None,
-        *,
-        continues: bool,
+        form: Members,
     ) -> None:
         last = items[-1] if items else None
-        if continues and isinstance(last, dict) and isinstance(last.get("content"), list):
+        if PART in form and isinstance(last, dict) and isinstance(last.get("content"), list):
             last["content"].append(part)
             return
-        item = {"type": "message"} if members is None else self._item(members)
-        items.append({"role": "assistant", "content": [part]} | item)
+        items.append({"role": "assistant", "content": [part]} | self._head(members, form))
+
+    def _head(self, members: Members | None, form: Members) -> Members:
+        """Return the members of a message beside what it says, as they were."""
+        if members is None:
+            return {"type": "message"}
+        return given(type=form.get(TYPE)) | self._item(members)
 
     def _thinking(self, block: Thinking, at: str) -> list[Members | Raw]:
         if not self._is_ours(block):

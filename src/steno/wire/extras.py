@@ -1,0 +1,113 @@
+"""Extras of requests: what a value carries for one wire, what another misses, what may be added.
+
+Extras add to what is said and never contradict it. Members that say nothing are missed by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from steno.json_object import JsonObject, expose
+from steno.request import Request
+from steno.value import Sendable
+from steno.wire.report import LossCode, Losses
+
+FORM: Final = "$form"
+"""The member of our extras that tells how something was written, where there are two ways."""
+_OURS: Final = "$"
+"""What the names begin with that we give to members."""
+_MOST_NAMES: Final = 8
+
+
+def extras_of(value: Sendable, wire: str, losses: Losses, *, at: str = "") -> dict[str, Any]:
+    """Return the members that `value` carries for this wire; those for others are a loss."""
+    if value.extras is None:
+        return {}
+    for name, members in value.extras.items():
+        if name != wire and isinstance(members, JsonObject):
+            _note_lost(value, name, losses, at)
+    return dict(extras_for(value, wire))
+
+
+def extras_for(value: Sendable, wire: str) -> Mapping[str, Any]:
+    """Look at the members that `value` carries for a wire; those for others are not the question."""
+    found = None if value.extras is None else value.extras.get(wire)
+    return expose(found) if isinstance(found, JsonObject) else {}
+
+
+def form_of(value: Sendable, wire: str) -> dict[str, Any]:
+    """Return the notes on how a value was written where it was recorded."""
+    form = extras_for(value, wire).get(FORM)
+    return form if isinstance(form, dict) else {}
+
+
+def replace_extras(request: Request, wire: str, members: Mapping[str, Any]) -> Request:
+    """Return a request with other extras for a wire."""
+    return msgspec.structs.replace(request, extras={**(request.extras or {}), wire: members})
+
+
+def take_stream(request: Request, wire: str) -> tuple[Request, bool | None]:
+    """Take out of the extras whether the answer was asked for in pieces; None if that is not said."""
+    members = dict(extras_for(request, wire))
+    stream = members.pop("stream", None)
+    if not isinstance(stream, bool):
+        return request, None
+    return replace_extras(request, wire, members), stream
+
+
+def merge_extras(
+    members: dict[str, Any], extras: Mapping[str, Any], losses: Losses, *, at: str = ""
+) -> dict[str, Any]:
+    """Add extras to what the encoder says itself; none of that is said twice, or otherwise."""
+    note_repeated(members, extras, losses, at=at)
+    return members | {name: extras[name] for name in extras if name not in members}
+
+
+def note_repeated(
+    said: Mapping[str, Any], extras: Mapping[str, Any], losses: Losses, *, at: str = ""
+) -> None:
+    """Note the extras that contradict what is said anyway."""
+    names = [
+        name
+        for name, member in extras.items()
+        if name in said and _says(member) and member != said[name]
+    ]
+    if names:
+        done = f"left out extras for what the request says itself: {_listed(names)}"
+        losses.note(LossCode.EXTRAS, done, at=at)
+
+
+def _note_lost(value: Sendable, wire: str, losses: Losses, at: str) -> None:
+    """Note the members that another wire alone has a name for, unless the value says the same.
+
+    How the other wire writes is no loss. Objects in its form, or under another name of ours, hold
+    members from further inside.
+    """
+    members = extras_for(value, wire)
+    ours = {n: m for n, m in members.items() if n.startswith(_OURS) and isinstance(m, dict)}
+    form = ours.pop(FORM, {})
+    inner = [*ours.values(), *(found for found in form.values() if isinstance(found, dict))]
+    said = {field: getattr(value, field) for field in value.__struct_fields__}
+    names = [
+        name
+        for found in (members, *inner)
+        for name, member in found.items()
+        if name not in (FORM, "tools", *ours) and _says(member) and member != said.get(name)
+    ]
+    if names:
+        done = f"left out what only {wire} has a name for: {_listed(names)}"
+        losses.note(LossCode.EXTRAS, done, at=at)
+    if _says(members.get("tools")) or _says(form.get("tools")):
+        losses.note(LossCode.TOOL, f"left out tools that only {wire} knows", at=f"{at}.tools")
+
+
+def _says(member: object) -> bool:
+    """Tell whether a member says anything: nobody misses null, `""`, `[]` or `{}`."""
+    return member not in (None, "", [], {})
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")

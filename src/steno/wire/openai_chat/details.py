@@ -1,0 +1,37 @@
+"""Details of reasoning, as OpenRouter sends them: in fragments, and wanted back whole."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from steno.wire.open import Rest, read_as
+
+_GROWING: Final = frozenset({"text", "summary", "data"})
+"""What comes in fragments."""
+
+
+def thinking_of(rest: Rest) -> str:
+    """Return the words in the details of a message, of servers that say them only there."""
+    details = read_as(rest.get("reasoning_details"), list[dict[str, Any]]) or ()
+    texts = [detail.get("text") or detail.get("summary") for detail in details]
+    return "".join([text for text in texts if isinstance(text, str)])
+
+
+def add_detail(details: list[dict[str, Any]], news: dict[str, Any]) -> None:
+    """Add a fragment to the detail it continues: the last one of the same kind and index."""
+    last = details[-1] if details else {}
+    if not details or any(last.get(key) != news.get(key) for key in ("type", "index", "id")):
+        details.append({})
+    for name, value in news.items():
+        if name in _GROWING and isinstance(value, str):
+            details[-1].setdefault(name, []).append(value)
+        else:
+            details[-1][name] = value
+
+
+def joined_detail(detail: dict[str, Any]) -> dict[str, Any]:
+    """Return a detail with its fragments put together."""
+    return {
+        name: "".join(value) if name in _GROWING and isinstance(value, list) else value
+        for name, value in detail.items()
+    }
