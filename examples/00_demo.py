@@ -1,7 +1,9 @@
-"""A tour in one minute: messages, a tool, a stream, a history, a repair, a file."""
+"""A tour in one minute: a tool, a stream, a history, a repair, two providers, a log, a file."""
 
 import logging
 import sys
+import tempfile
+from pathlib import Path
 
 from steno import (
     Assembler,
@@ -10,6 +12,7 @@ from steno import (
     Event,
     Finished,
     OutOfOrder,
+    Request,
     StopReason,
     TextDelta,
     ToolCall,
@@ -20,6 +23,9 @@ from steno import (
     repair,
 )
 from steno.codec import Document, decode_document, encode_document
+from steno.entry import ApprovalStatus
+from steno.store import open_store
+from steno.wire import load_wire
 
 
 def heading(text: str) -> None:
@@ -27,7 +33,7 @@ def heading(text: str) -> None:
 
 
 logging.basicConfig(format="  logged: %(message)s", stream=sys.stdout)
-print("A chat with a model and its tools: described, streamed, kept in order, mended and stored.")
+print("A chat with a model and its tools: described, streamed, mended, translated, kept for good.")
 
 heading("a tool, described by the function that does the work")
 
@@ -85,6 +91,33 @@ for issue in check_order(torn):
     print(f"message {issue.position}: {issue.code} - {issue.remedy}")
 for message in repair(torn).messages:
     print(f"  {message.role:9} {message.text}")
+
+heading("the same request, in the words of two providers")
+request = Request(model="any", messages=history.messages, tools=(tool,), temperature=0.2)
+for name in ("openai_chat", "anthropic_messages"):
+    encoded = load_wire(name).encode_request(request)
+    roles = [message["role"] for message in encoded.json["messages"]]
+    print(f"{name:18} {len(encoded.body):5} bytes, {', '.join(roles)}")
+    for loss in encoded.losses:
+        print(f"{'':18} {loss}")
+
+heading("a log on disk: decisions, a branch, a proof that all is as it was")
+with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "demo.db") as store:
+    conversation = store.new(history.messages[:2], title="demo")
+    conversation.append(turn, decision="tool_call")
+    conversation.decide("call_a", ApprovalStatus.APPROVED, actor="ada")
+    conversation.decide("call_b", ApprovalStatus.DENIED, rule="depth <= 1")
+    for answer in history.messages[3:]:
+        conversation.append(answer)
+    conversation.fork("second thoughts", at=conversation.entries()[1].id)
+    conversation.switch("second thoughts")
+    conversation.append(ChatMessage.assistant("Neither is needed."))
+    for branch in conversation.branches:
+        print(f"{branch:16} {len(conversation.messages(branch))} messages")
+    again = store.open(conversation.id)
+    print("opened again:", again.messages() == conversation.messages(), "on", again.branch)
+    verification = store.verify(conversation.id)
+    print(f"{verification.entries} entries, intact: {verification.is_intact}")
 
 heading("a file, in which a newer program left something we have no name for")
 stored = encode_document(Document.of(history, id="demo")).decode()
