@@ -32,7 +32,7 @@ _LARGE_IMAGE: Final = 16 * 1024
 """From this size on, the bytes of an image lie beside the records and not in them."""
 _DIGEST: Final = re.compile(rb'"([0-9a-f]{64})"')
 _TITLE_LENGTH: Final = 80
-_NEARBY: Final = 8
+NEARBY: Final = 8
 """Within how many records the first question is looked for."""
 
 
@@ -184,7 +184,7 @@ class Store(ABC):
         entries = [record.entry for record in self.records(session) if record.entry is not None]
         return Summary(
             header := self.header(session),
-            header.title or title_of(entries[:_NEARBY]),
+            header.title or title_of(entries[:NEARBY]),
             len(entries),
             tuple(self.heads(session)),
             max((entry.time for entry in entries if entry.time is not None), default=None),

@@ -1,0 +1,269 @@
+"""One connection to a SQLite file, for all threads of a process: opened, locked, let go.
+
+One connection behind a lock, since SQLite lets one write at a time anyway and every use of it is
+short: what is long is read and written in portions. No connection may live through a fork, not
+even unused (SQLite keeps track of locks by process), so it is closed before one and opened again,
+on either side, when it is needed. What SQLite raises stops here.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Final, Literal, final
+from weakref import WeakSet
+
+from steno.errors import Damaged, LogError, Missing, Unavailable
+from steno.store.sqlite_layout import PAGE_SIZE, VERSION, migrate, version_of
+
+Durability = Literal["full", "normal"]
+
+_ADVICE: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full; make room",
+    sqlite3.SQLITE_READONLY: "it is read-only; change the rights of the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; see that its folder is there and may be used",
+    sqlite3.SQLITE_PERM: "it may not be opened; change the rights of the file and its folder",
+    sqlite3.SQLITE_BUSY: "another program kept it locked for too long; try again, or end that one",
+    sqlite3.SQLITE_LOCKED: "another program kept it locked for too long; try again, or end that one",
+    sqlite3.SQLITE_PROTOCOL: "too many programs use it at once; try again",
+    sqlite3.SQLITE_IOERR: "the disk failed to read or write, or is full; see to it",
+    sqlite3.SQLITE_NOMEM: "there is not enough memory",
+    sqlite3.SQLITE_TOOBIG: "it takes up to 1 GB in one piece; split what is larger",
+}
+_DAMAGE: Final = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_ERROR,  # a table is missing: our statements are right
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_CONSTRAINT,  # two places disagree: what we write was checked before
+)
+_DAMAGED: Final = (
+    "store: the database is damaged; bring back a copy of it, or try `.recover` of sqlite3"
+)
+
+
+@final
+class Database:
+    """A SQLite file of ours. Any number of threads may use it."""
+
+    def __init__(self, file: Path, *, timeout_s: float, durability: Durability) -> None:
+        """Open a file, and make it if there is none. Raises Unavailable, Damaged."""
+        self._file: Final = file.absolute()
+        self._timeout_s: Final = timeout_s
+        self._durability: Final = durability
+        self._is_closed = False
+        self.lock: Final = Lock()
+        self.connection: sqlite3.Connection | None = None
+        with _forking:
+            _databases.add(self)
+        with self.lock, _translated():
+            _make_file(self._file)
+            self._opened()
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """Give the connection for a moment, in which nothing changes."""
+        with self._transaction("BEGIN") as db:
+            yield db
+
+    @contextmanager
+    def writing(self) -> Generator[sqlite3.Connection]:
+        """Give the connection for changes: all of them are durable at the end, or none is made."""
+        with self._transaction("BEGIN IMMEDIATE") as db:
+            yield db
+
+    @contextmanager
+    def erasing(self) -> Generator[sqlite3.Connection]:
+        """Do the same, and let nothing of what was there before remain in the write-ahead log.
+
+        The log is cleared before as well: a reader who would keep it alive is noticed then, when
+        nothing has been changed yet.
+        """
+        self._clear_log()
+        with self.writing() as db:
+            yield db
+        self._clear_log()
+
+    def compact(self) -> None:
+        """Write the file anew, without what is free in it or in its pages."""
+        with self.lock, _translated():
+            self._opened().execute("VACUUM")
+        self._clear_log()
+
+    def close(self) -> None:
+        """Let go of the file, with all changes in it. Calling it twice is fine."""
+        with self.lock:
+            self.release()
+            self._is_closed = True
+
+    def release(self) -> None:
+        """Close the connection until it is needed again; the lock is held."""
+        if self.connection is not None:
+            with suppress(sqlite3.Error):  # what could not be moved to the file stays in the log
+                self.connection.execute("PRAGMA busy_timeout = 0")
+                self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.connection.close()
+            self.connection = None
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Generator[sqlite3.Connection]:
+        with self.lock, _translated():
+            db = self._opened()
+            db.execute(begin)
+            try:
+                yield db
+                db.execute("COMMIT")
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+    def _clear_log(self) -> None:
+        with self.lock, _translated():
+            is_blocked = self._opened().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if is_blocked:
+            raise Unavailable(
+                "store: another program reads old content and keeps it from being erased; "
+                "end that one, then try again"
+            )
+
+    # -- opening -----------------------------------------------------------------------------
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._is_closed:
+            raise LogError("store: it was closed; open it again")
+        if self.connection is None:
+            self.connection = self._open()
+        return self.connection
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return self._connect("mode=rw")
+        except sqlite3.OperationalError:
+            # Where nothing can be written, there is no place for the shared memory of a log. With
+            # no log there, nobody is writing either.
+            if os.access(self._file.parent, os.W_OK) or self._has_log():
+                raise
+            return self._connect("mode=ro&immutable=1")
+
+    def _has_log(self) -> bool:
+        return self._file.with_name(f"{self._file.name}-wal").exists()
+
+    def _connect(self, how: str) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            f"{self._file.as_uri()}?{how}",
+            uri=True,
+            timeout=self._timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            self._prepare_in_turn(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _prepare_in_turn(self, db: sqlite3.Connection) -> None:
+        """Prepare a database, also while others do. SQLite does not wait by itself for all of it."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return self._prepare(db)
+            except sqlite3.OperationalError as exc:
+                if _code_of(exc) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        for setting in (
+            "foreign_keys = ON",
+            "secure_delete = ON",
+            f"synchronous = {self._durability}",
+            "temp_store = MEMORY",  # no content in files that are not ours
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+            "wal_autocheckpoint = 4000",  # pages, of a quarter of the usual size
+            "journal_size_limit = 4194304",
+            f"page_size = {PAGE_SIZE}",
+        ):
+            db.execute(f"PRAGMA {setting}")
+        if version_of(db) < VERSION:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("BEGIN EXCLUSIVE")
+            try:
+                migrate(db)
+                db.execute("COMMIT")
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+
+def _make_file(file: Path) -> None:
+    """Make a file that nobody else may read, and the folders that are missing."""
+    try:
+        for folder in reversed(file.parents):
+            if not folder.exists():
+                folder.mkdir(mode=0o700, exist_ok=True)
+        if not file.exists():
+            os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as exc:
+        raise Unavailable(
+            "store: the file cannot be made; see that its folder is there and may be written to"
+        ) from exc
+
+
+# -- what SQLite raises ----------------------------------------------------------------------
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    try:
+        yield
+    except UnicodeEncodeError as exc:
+        raise Missing("store: no name in it has a half of a surrogate pair") from exc
+    except (TypeError, OverflowError, UnicodeDecodeError) as exc:  # no column was written so
+        raise Damaged(_DAMAGED) from exc
+    except sqlite3.Error as exc:
+        code = _code_of(exc)
+        if code in _DAMAGE:
+            raise Damaged(_DAMAGED) from exc
+        advice = _ADVICE.get(code, "SQLite cannot do it")
+        raise Unavailable(f"store: {advice}") from exc
+
+
+def _code_of(exc: sqlite3.Error) -> int:
+    """Return the kind of an error, without the details that SQLite adds in the higher bits."""
+    code: int = getattr(exc, "sqlite_errorcode", 0)  # what Python raises by itself has none
+    return code & 0xFF
+
+
+# -- forks -----------------------------------------------------------------------------------
+
+_forking: Final = Lock()
+_databases: Final[WeakSet[Database]] = WeakSet()
+_held: Final[list[Database]] = []
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    for database in list(_databases):
+        database.lock.acquire()
+        database.release()
+        _held.append(database)
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().lock.release()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )

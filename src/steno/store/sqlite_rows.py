@@ -1,0 +1,320 @@
+"""The tables of a SQLite store: how sessions, records and branches become rows, and come back.
+
+All functions take a connection in the middle of a transaction. What the columns mean, and what
+is noted when, says `sqlite_layout`. Nothing here knows about locks, threads or the search index.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from binascii import crc32
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, TypeAlias
+
+from steno.codec import decode_header, decode_record, encode_record
+from steno.entry import Entry
+from steno.errors import Damaged, InvalidDocument, Missing, UnsupportedVersion
+from steno.record import Header, Record
+from steno.store.sqlite_layout import BLOCK, SESSION_SHIFT
+
+_LONGEST: Final = (1 << SESSION_SHIFT) - 1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+_INSERT: Final = """
+INSERT INTO record (key, parent, time, branch, id, checksum, data) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_UPDATE: Final = """
+UPDATE record SET checksum = ?, data = ? WHERE key = ? AND branch = ? AND id IS ?
+"""
+_FIND: Final = """
+SELECT seq FROM entry WHERE session = :session AND id = :id
+UNION ALL
+SELECT key - :base FROM record WHERE key BETWEEN :recent AND :last AND id = :id
+"""
+_HEAD_OF: Final = """
+WITH written (name, seq) AS (
+    SELECT name, seq FROM branch WHERE session = :session {only_name}
+    UNION ALL
+    SELECT branch, key - :base FROM record WHERE key BETWEEN :recent AND :last {only_branch}
+), latest (name, seq) AS (SELECT name, max(seq) FROM written GROUP BY name)
+SELECT name, ifnull(own.id, start.id)
+FROM latest
+CROSS JOIN record AS own ON own.key = :base + latest.seq
+LEFT JOIN record AS start ON start.key = :base + own.parent
+ORDER BY latest.seq
+"""
+_HEADS: Final = _HEAD_OF.format(only_name="", only_branch="")
+_HEAD: Final = _HEAD_OF.format(only_name="AND name = :name", only_branch="AND branch = :name")
+_BACK: Final = """
+WITH RECURSIVE path (seq, parent, checksum, data) AS (
+    SELECT key - :base, parent, checksum, data FROM record WHERE key = :base + :seq
+    UNION ALL
+    SELECT key - :base, record.parent, record.checksum, record.data
+    FROM path CROSS JOIN record ON key = :base + path.parent
+    LIMIT :number
+)
+SELECT seq, parent, checksum, data FROM path
+"""
+_SOME: Final = """
+SELECT key - :base, checksum, data FROM record WHERE key BETWEEN :first AND :last ORDER BY key
+"""
+_FIRST: Final = """
+SELECT key - :base, checksum, data FROM record
+WHERE key BETWEEN :base AND :last AND id IS NOT NULL ORDER BY key LIMIT :number
+"""
+_ONE: Final = """
+SELECT id, :seq, checksum, data
+FROM (SELECT checksum, data FROM record WHERE key = :key)
+CROSS JOIN session ON session.key = :session
+"""
+_ENTER: Final = (
+    """
+    INSERT INTO entry (session, id, seq)
+    SELECT :session, id, key - :base FROM record
+    WHERE key BETWEEN :first AND :last AND id IS NOT NULL
+    """,
+    """
+    INSERT INTO branch (session, name, seq)
+    SELECT :session, branch, max(key) - :base FROM record
+    WHERE key BETWEEN :first AND :last GROUP BY branch
+    ON CONFLICT (session, name) DO UPDATE SET seq = excluded.seq
+    """,
+    """
+    UPDATE session SET
+        entries = entries + (SELECT count(id) FROM record WHERE key BETWEEN :first AND :last),
+        latest = (SELECT max(time) FROM (SELECT latest AS time UNION ALL
+                  SELECT time FROM record WHERE key BETWEEN :first AND :last))
+    WHERE key = :session
+    """,
+)
+
+
+Row: TypeAlias = tuple[int | None, int | None, str, str | None, int, bytes]
+"""What a row of `record` holds behind its key."""
+
+
+class Extent(NamedTuple):
+    """Where the records of a session lie."""
+
+    session: int
+    base: int
+    """The key that a record 0 would have."""
+    last: int
+    """The key of the last record; `base` if there is none."""
+
+    @property
+    def length(self) -> int:
+        """How many records there are."""
+        return self.last - self.base
+
+    @property
+    def recent(self) -> int:
+        """The key of the first record behind the last whole block, also if there is none yet."""
+        return self.base + self.length // BLOCK * BLOCK + 1
+
+    @property
+    def names(self) -> dict[str, int]:
+        """The same, for a statement."""
+        return {
+            "session": self.session,
+            "base": self.base,
+            "recent": self.recent,
+            "last": self.last,
+        }
+
+
+# -- writing ---------------------------------------------------------------------------------
+
+
+def rows_of(records: Iterable[Record]) -> Iterator[Row]:
+    """Return the rows of a whole session. Raises Damaged if it cannot be one."""
+    seqs: dict[str, int] = {}
+    for expected, record in enumerate(records, 1):
+        entry = record.entry
+        if record.seq != expected:
+            raise Damaged(f"record {expected}: another one is in its place")
+        if entry is not None and entry.id in seqs:
+            raise Damaged(f"record {expected}: the id of its entry was used before")
+        before = record.at if entry is None else entry.parent
+        yield _row_of(record, None if before is None else seqs.get(before, 0))
+        if entry is not None:
+            seqs[entry.id] = expected
+
+
+def _row_of(record: Record, parent: int | None) -> Row:
+    """Return the row of a record, without its key."""
+    entry, data = record.entry, encode_record(record)
+    id, time = (None, None) if entry is None else (entry.id, entry.time)
+    stamp = None if time is None else microseconds(time)
+    return parent, stamp, record.branch, id, crc32(data), data
+
+
+def add_session(db: sqlite3.Connection, id: str, header: bytes, rows: list[Row]) -> None:
+    """Write a session that is not there yet."""
+    made = db.execute("INSERT INTO session (id, header) VALUES (?, ?)", (id, header))
+    session = made.lastrowid
+    assert session is not None
+    base = session << SESSION_SHIFT
+    db.executemany(_INSERT, ((base + seq, *row) for seq, row in enumerate(rows, 1)))
+    _enter(db, session, 1, len(rows) // BLOCK * BLOCK)
+
+
+def remove_session(db: sqlite3.Connection, extent: Extent) -> None:
+    """Delete a session with all that belongs to it."""
+    db.execute("DELETE FROM record WHERE key BETWEEN ? AND ?", (extent.base, extent.last))
+    db.execute("DELETE FROM session WHERE key = ?", (extent.session,))
+
+
+def overwrite(db: sqlite3.Connection, extent: Extent, record: Record) -> int:
+    """Put other bytes in the place of a record; return its key. Raises Missing."""
+    data, key = encode_record(record), extent.base + record.seq
+    entry_id = None if record.entry is None else record.entry.id
+    changed = db.execute(_UPDATE, (crc32(data), data, key, record.branch, entry_id))
+    if changed.rowcount != 1:
+        raise Missing("store: there is no record of this number with this entry")
+    return key
+
+
+def write(db: sqlite3.Connection, extent: Extent, record: Record, parent: int | None) -> None:
+    """Put a record behind the last one; with the last of a block, enter what it holds."""
+    db.execute(_INSERT, (extent.last + 1, *_row_of(record, parent)))
+    if record.seq % BLOCK == 0:
+        _enter(db, extent.session, record.seq - BLOCK + 1, record.seq)
+
+
+def _enter(db: sqlite3.Connection, session: int, first: int, last: int) -> None:
+    """Note the names that records bear, and what a list shows of them."""
+    base = session << SESSION_SHIFT
+    names = {"session": session, "base": base, "first": base + first, "last": base + last}
+    for statement in _ENTER:
+        db.execute(statement, names)
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+def extent_of(db: sqlite3.Connection, session: str) -> Extent:
+    """Find the records of a session. Raises Missing."""
+    row = db.execute("SELECT key, entries FROM session WHERE id = ?", (session,)).fetchone()
+    if row is None:
+        raise Missing("store: there is no session of this id")
+    key, entries = row
+    base = key << SESSION_SHIFT
+    (last,) = db.execute(
+        "SELECT max(key) FROM record WHERE key BETWEEN ? AND ?", (base, base + _LONGEST)
+    ).fetchone()
+    extent = Extent(key, base, base if last is None else last)
+    if extent.length < entries:
+        raise Damaged(f"record {entries}: it is not there")
+    return extent
+
+
+def is_there(db: sqlite3.Connection, session: int) -> bool:
+    """Tell whether a session is still there."""
+    return db.execute("SELECT 1 FROM session WHERE key = ?", (session,)).fetchone() is not None
+
+
+def find(db: sqlite3.Connection, extent: Extent, entry_id: str) -> int | None:
+    """Return the `seq` of an entry."""
+    row = db.execute(_FIND, {**extent.names, "id": entry_id}).fetchone()
+    return None if row is None else row[0]
+
+
+def heads_of(db: sqlite3.Connection, extent: Extent) -> list[tuple[str, str | None]]:
+    """Return every branch and its last entry, the branch that was written to last at the end."""
+    return db.execute(_HEADS, extent.names).fetchall()
+
+
+def head_of(db: sqlite3.Connection, extent: Extent, branch: str) -> tuple[str, str | None] | None:
+    """Return the same for one branch; None if there is none of this name."""
+    found: tuple[str, str | None] | None = db.execute(
+        _HEAD, {**extent.names, "name": branch}
+    ).fetchone()
+    return found
+
+
+def path_back(
+    db: sqlite3.Connection, base: int, seq: int, number: int
+) -> list[tuple[int, int | None, int, bytes]]:
+    """Return the row of a record, of its parent and so on; with each the `seq` of the next."""
+    return db.execute(_BACK, {"base": base, "seq": seq, "number": number}).fetchall()
+
+
+def found_at(db: sqlite3.Connection, key: int) -> tuple[str, Record] | None:
+    """Return a record and the id of its session; None if it is gone."""
+    place = {"key": key, "session": key >> SESSION_SHIFT, "seq": key & _LONGEST}
+    row = db.execute(_ONE, place).fetchone()
+    return None if row is None else (row[0], record_from(*row[1:]))
+
+
+class Figures(NamedTuple):
+    """What is known of a session without reading it."""
+
+    header: object
+    entries: int
+    latest: datetime | None
+
+
+def figures_of(db: sqlite3.Connection, extent: Extent) -> Figures:
+    """Return what was noted with the blocks of a session, and what came since then."""
+    header, entries, latest = db.execute(
+        "SELECT header, entries, latest FROM session WHERE key = ?", (extent.session,)
+    ).fetchone()
+    number, last = db.execute(
+        "SELECT count(id), max(time) FROM record WHERE key BETWEEN :recent AND :last",
+        extent.names,
+    ).fetchone()
+    times = [time for time in (latest, last) if time is not None]
+    return Figures(header, entries + number, moment(max(times)) if times else None)
+
+
+def first_entries(db: sqlite3.Connection, extent: Extent, number: int) -> list[Entry]:
+    """Return the first entries of a session."""
+    rows = db.execute(_FIRST, {**extent.names, "number": number}).fetchall()
+    return [entry for row in rows if (entry := record_from(*row).entry) is not None]
+
+
+def portion(
+    db: sqlite3.Connection, session: int, done: int, number: int
+) -> list[tuple[int, int, bytes]]:
+    """Return the rows of the records behind the record `done`."""
+    base = session << SESSION_SHIFT
+    names = {"base": base, "first": base + done + 1, "last": base + done + number}
+    return db.execute(_SOME, names).fetchall()
+
+
+def record_from(seq: int, checksum: int, data: object) -> Record:
+    """Return the record of a row. Raises Damaged."""
+    if not isinstance(data, bytes) or crc32(data) != checksum:
+        raise Damaged(f"record {seq}: its bytes are not those that were written")
+    try:
+        record = decode_record(data)
+    except InvalidDocument as exc:
+        raise Damaged(f"record {seq}: it cannot be read") from exc
+    if record.seq != seq:
+        raise Damaged(f"record {seq}: another one is in its place")
+    return record
+
+
+def header_from(data: object) -> Header:
+    """Return the header of a session. Raises Damaged, UnsupportedVersion."""
+    if not isinstance(data, bytes):
+        raise Damaged("store: the header of a session cannot be read")
+    try:
+        return decode_header(data)
+    except UnsupportedVersion:
+        raise
+    except InvalidDocument as exc:
+        raise Damaged("store: the header of a session cannot be read") from exc
+
+
+def microseconds(moment: datetime) -> int:
+    """Return a time as it is kept."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def moment(microseconds: int) -> datetime:
+    """Return a time that was kept."""
+    return _EPOCH + microseconds * _MICROSECOND
