@@ -1,0 +1,163 @@
+"""Records and sessions as rows of tables, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Final, NamedTuple, final
+
+from steno.codec import decode_header, decode_record, encode_record
+from steno.errors import Conflict, Damaged, InvalidDocument, UnsupportedVersion
+from steno.record import Header, Record
+from steno.store.words import words_of
+from steno.views import text_of
+
+_LONG_WORD: Final = 200
+"""Longer words are indexed by their SHA-256: GIN takes keys of some 2,700 bytes."""
+
+
+class SessionRow(NamedTuple):
+    """What the row of a session says."""
+
+    number: int
+    header: bytes
+    last: int
+    entries: int
+    updated_at: datetime | None
+
+
+class RecordRow(NamedTuple):
+    """A record, but for the number of its session."""
+
+    seq: int
+    parent: int | None
+    id: bytes | None
+    time: datetime | None
+    body: bytes
+    words: list[bytes] | None
+
+
+RECORD_TYPES: Final = ("int8", "int8", "int8", "bytea", "timestamptz", "bytea", "bytea[]")
+"""Of the session and the members of RecordRow."""
+
+
+class BranchRow(NamedTuple):
+    """A branch, but for the number of its session."""
+
+    name: bytes
+    head: bytes | None
+    seq: int
+
+
+class Place(NamedTuple):
+    """What is known of the place where a record is to go."""
+
+    has_branch: bool
+    head: bytes | None
+    taken: bytes | None
+    """The record that has the id of the entry."""
+    parent: int | None
+
+    def holds(self, branch: str, digest: str) -> bool:
+        """Tell whether this very entry was written there before."""
+        if self.taken is None:
+            return False
+        record = read_record(self.taken)
+        return record.branch == branch and record.digest == digest
+
+
+@final
+class Content:
+    """The records of a session as rows, and what follows from them."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        """Go through all records. Raises Conflict if two entries have the same id."""
+        self.rows: list[RecordRow] = []
+        self.updated_at: datetime | None = None
+        self._numbers: dict[str, int] = {}
+        self._branches: dict[str, BranchRow] = {}
+        for seq, record in enumerate(records, 1):
+            self._add(seq, record)
+
+    @property
+    def entries(self) -> int:
+        """How many of the records hold an entry."""
+        return len(self._numbers)
+
+    @property
+    def branches(self) -> list[BranchRow]:
+        """The branches, each with its last record."""
+        return list(self._branches.values())
+
+    def _add(self, seq: int, record: Record) -> None:
+        entry = record.entry
+        parent = None if entry is None else self._numbers.get(entry.parent or "")
+        # Where it stands is what counts: a damaged session may say something else.
+        self.rows.append(record_row(record, parent)._replace(seq=seq))
+        self._branches[record.branch] = BranchRow(as_bytes(record.branch), head_after(record), seq)
+        if entry is None:
+            return
+        if entry.id in self._numbers:
+            raise Conflict("store: there is an entry of this id")
+        self._numbers[entry.id] = seq
+        if entry.time is not None:
+            self.updated_at = max(entry.time, self.updated_at or entry.time)
+
+
+# -- to rows ---------------------------------------------------------------------------------
+
+
+def record_row(record: Record, parent: int | None) -> RecordRow:
+    """Return the row of a record whose entry has its parent in the record of that number."""
+    body, entry = encode_record(record), record.entry
+    if entry is None:
+        return RecordRow(record.seq, None, None, None, body, None)
+    keys = word_keys(words_of(text_of(entry)))
+    return RecordRow(record.seq, parent, as_bytes(entry.id), entry.time, body, keys)
+
+
+def head_after(record: Record) -> bytes | None:
+    """Return the last entry of the branch as the record leaves it."""
+    if record.entry is not None:
+        return as_bytes(record.entry.id)
+    return None if record.at is None else as_bytes(record.at)
+
+
+def word_keys(words: Iterable[str]) -> list[bytes]:
+    """Return the different words as they are indexed."""
+    return [
+        word.encode() if len(word) <= _LONG_WORD else sha256(word.encode()).digest()
+        for word in dict.fromkeys(words)
+    ]
+
+
+def as_bytes(text: str) -> bytes:
+    """Return what stands for a name in a table. One that no value can have is never found there."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+# -- and back --------------------------------------------------------------------------------
+
+
+def read_record(body: bytes) -> Record:
+    """Return a record. Raises Damaged."""
+    try:
+        return decode_record(body)
+    except InvalidDocument as exc:
+        raise Damaged("store: a record cannot be read") from exc
+
+
+def read_header(body: bytes) -> Header:
+    """Return the header of a session. Raises Damaged, UnsupportedVersion."""
+    try:
+        return decode_header(body)
+    except UnsupportedVersion:
+        raise
+    except InvalidDocument as exc:
+        raise Damaged("store: the header of a session cannot be read") from exc
+
+
+def read_time(time: Any) -> Any:
+    """Return the time in a column that was asked for in UTC; None if there is none."""
+    return None if time is None else time.replace(tzinfo=UTC)

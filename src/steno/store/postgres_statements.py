@@ -1,0 +1,116 @@
+"""What is said to PostgreSQL. `{s}` stands for the schema, and is filled in by the connection."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# -- sessions --------------------------------------------------------------------------------
+
+SESSION: Final = """
+    SELECT number, header, last, entries, updated_at AT TIME ZONE 'UTC'
+    FROM {s}.session WHERE sha256(id) = sha256(%s)
+"""
+LOCK: Final = "SELECT number, last FROM {s}.session WHERE sha256(id) = sha256(%s) FOR UPDATE"
+ADD_SESSION: Final = """
+    INSERT INTO {s}.session (id, header, last, entries, updated_at) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT DO NOTHING RETURNING number
+"""
+REMOVE: Final = "DELETE FROM {s}.session WHERE sha256(id) = sha256(%s)"
+HEADER: Final = "SELECT header FROM {s}.session WHERE sha256(id) = sha256(%s)"
+HEADERS: Final = "SELECT number, header FROM {s}.session WHERE number > %s ORDER BY number LIMIT %s"
+
+# -- records and branches --------------------------------------------------------------------
+
+COPY_RECORDS: Final = """
+    COPY {s}.record (session, seq, parent, id, time, body, words) FROM STDIN (FORMAT binary)
+"""
+ADD_BRANCH: Final = "INSERT INTO {s}.branch (session, name, head, seq) VALUES (%s, %s, %s, %s)"
+HEADS: Final = "SELECT name, head FROM {s}.branch WHERE session = %s ORDER BY seq"
+PLACE: Final = """
+    SELECT branch.session IS NOT NULL, branch.head, taken.body, parent.seq
+    FROM (SELECT %(session)s::bigint AS session) AS here
+    LEFT JOIN {s}.branch
+        ON branch.session = here.session AND sha256(branch.name) = sha256(%(branch)s)
+    LEFT JOIN {s}.record AS taken
+        ON taken.session = here.session AND sha256(taken.id) = sha256(%(id)s::bytea)
+    LEFT JOIN {s}.record AS parent
+        ON parent.session = here.session AND sha256(parent.id) = sha256(%(parent)s::bytea)
+"""
+WRITE: Final = """
+    WITH
+    moved AS (
+        INSERT INTO {s}.branch (session, name, head, seq)
+        VALUES (%(session)s, %(branch)s, %(head)s, %(seq)s)
+        ON CONFLICT (session, sha256(name)) DO UPDATE SET head = excluded.head, seq = excluded.seq
+    ),
+    counted AS (
+        UPDATE {s}.session SET
+            last = %(seq)s,
+            entries = entries + (%(id)s::bytea IS NOT NULL)::integer,
+            updated_at = greatest(updated_at, %(time)s::timestamptz)
+        WHERE number = %(session)s
+    )
+    INSERT INTO {s}.record (session, seq, parent, id, time, body, words)
+    VALUES (%(session)s, %(seq)s, %(parent)s, %(id)s, %(time)s, %(body)s, %(words)s::bytea[])
+"""
+REPLACE: Final = """
+    UPDATE {s}.record SET time = %s, body = %s, words = %s::bytea[] WHERE session = %s AND seq = %s
+"""
+CLEAN: Final = (  # statements that want no transaction around them
+    # Without being told to, VACUUM leaves the indexes alone if there is little to do.
+    "VACUUM (INDEX_CLEANUP ON) {s}.record",
+    # GIN never forgets a key, even if no row has it any more. The first of these removes what the
+    # second left behind if it was interrupted; neither holds up those who read or write.
+    "DROP INDEX CONCURRENTLY IF EXISTS {s}.record_words_ccnew",
+    "REINDEX INDEX CONCURRENTLY {s}.record_words",
+)
+RECORDS: Final = """
+    SELECT seq, body FROM (
+        SELECT seq, body, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS before
+        FROM (
+            SELECT seq, body FROM {s}.record
+            WHERE session = %(session)s AND seq > %(after)s AND seq <= %(last)s
+            ORDER BY seq LIMIT %(rows)s
+        ) AS most
+    ) AS page
+    WHERE before < %(bytes)s ORDER BY seq
+"""
+NUMBER: Final = "SELECT seq FROM {s}.record WHERE session = %s AND sha256(id) = sha256(%s)"
+BACK: Final = """
+    WITH RECURSIVE back AS (
+        SELECT seq, parent, body, 1 AS step, octet_length(body)::bigint AS size
+        FROM {s}.record WHERE session = %(session)s AND seq = %(seq)s
+        UNION ALL
+        SELECT record.seq, record.parent, record.body, step + 1, size + octet_length(record.body)
+        FROM back JOIN {s}.record ON record.session = %(session)s AND record.seq = back.parent
+        WHERE step < %(rows)s AND size < %(bytes)s
+    )
+    SELECT seq, parent, body FROM back ORDER BY step
+"""
+FIRST: Final = """
+    SELECT body FROM {s}.record WHERE session = %s AND id IS NOT NULL ORDER BY seq LIMIT %s
+"""
+SEARCH: Final = """
+    SELECT session.id, record.body
+    FROM {s}.record JOIN {s}.session ON session.number = record.session
+    WHERE record.words @> %s::bytea[]
+    ORDER BY record.time DESC NULLS LAST, record.session, record.seq LIMIT %s
+"""
+
+# -- blobs -----------------------------------------------------------------------------------
+
+TOUCH_BLOB: Final = "UPDATE {s}.blob SET stored_at = %s WHERE sha256 = %s"
+ADD_BLOB: Final = """
+    INSERT INTO {s}.blob (sha256, size, stored_at) VALUES (%s, %s, %s)
+    ON CONFLICT (sha256) DO UPDATE SET stored_at = excluded.stored_at RETURNING number
+"""
+ADD_PART: Final = """
+    INSERT INTO {s}.blob_part (blob, part, data) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING
+"""
+BLOB: Final = "SELECT number FROM {s}.blob WHERE sha256 = %s"
+PART: Final = "SELECT data FROM {s}.blob_part WHERE blob = %s AND part = %s"
+BLOBS: Final = """
+    SELECT number, sha256, size, stored_at AT TIME ZONE 'UTC' FROM {s}.blob
+    WHERE number > %s ORDER BY number LIMIT %s
+"""
+REMOVE_BLOB: Final = "DELETE FROM {s}.blob WHERE sha256 = %s"
