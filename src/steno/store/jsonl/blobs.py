@@ -1,0 +1,85 @@
+"""Blobs in a folder: each in a file that is named by the digest of its bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, final
+
+from steno.errors import Damaged, Missing
+from steno.store.jsonl.files import drafted, make_folder, reporting, sync_folder
+from steno.store.store import Blob
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@final
+class BlobFolder:
+    """The blobs below the folder of a store. When a file was last put is when it was changed."""
+
+    def __init__(self, folder: Path) -> None:
+        """Name the folder of the store; that of the blobs is made with the first of them."""
+        self._drafts = folder
+        self._folder = folder / "blobs"
+
+    def put(self, data: bytes) -> str:
+        """Keep bytes; what lay there damaged is whole again."""
+        digest = sha256(data).hexdigest()
+        path = self._path(digest)
+        with reporting(f"blob {digest}"):
+            if path.is_file() and path.read_bytes() == data:
+                os.utime(path)
+                sync_folder(path.parent)
+                return digest
+            make_folder(path.parent)
+            with drafted(self._drafts) as draft:
+                draft.stream.write(data)
+                draft.sync()
+                draft.publish(path)
+        return digest
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes of a digest. Raises Missing, Damaged."""
+        with reporting(f"blob {digest}"):
+            try:
+                data = self._path(digest).read_bytes()
+            except FileNotFoundError as exc:
+                raise Missing("store: there is no blob of this digest") from exc
+        if sha256(data).hexdigest() != digest:
+            raise Damaged(f"blob {digest}: its bytes are not those of its name; put them again")
+        return data
+
+    def list(self) -> Iterator[Blob]:
+        """Return what is known of every blob."""
+        with reporting("blobs"):
+            for path in self._files():
+                with suppress(FileNotFoundError):  # it was removed meanwhile
+                    status = path.stat()
+                    stored_at = datetime.fromtimestamp(status.st_mtime, UTC)
+                    yield Blob(path.name, status.st_size, stored_at)
+
+    def _files(self) -> Iterator[Path]:
+        """Return the files that lie where a blob of their name would."""
+        # Not `glob`, which takes a folder that cannot be read for an empty one.
+        for folder in self._folder.iterdir() if self._folder.exists() else ():
+            for path in folder.iterdir() if folder.is_dir() else ():
+                if _DIGEST.fullmatch(path.name) and path == self._path(path.name):
+                    yield path
+
+    def remove(self, digest: str) -> None:
+        """Forget a blob, if there is one."""
+        with reporting(f"blob {digest}"), suppress(Missing, FileNotFoundError):
+            path = self._path(digest)
+            path.unlink()
+            sync_folder(path.parent)
+
+    def _path(self, digest: str) -> Path:
+        """Return where a blob lies. Raises Missing for what is no digest, so no path either."""
+        if not _DIGEST.fullmatch(digest):
+            raise Missing("store: there is no blob of this digest")
+        return self._folder / digest[:2] / digest

@@ -1,0 +1,167 @@
+"""What the lines of a session file amount to, and where each of them stands.
+
+A line that is not whole is one of two things. At the end of the file it is what a crash or a full
+disk left of a record that nobody was told is stored: a torn tail, which readers leave out and the
+next writer cuts off. Anywhere else it is damage. Nothing here locks or writes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+from threading import Lock
+from typing import BinaryIO, Final, NamedTuple, final
+
+from steno.errors import Damaged, InvalidValue, UnsupportedVersion
+from steno.record import Header, Record
+from steno.store.lines import MARK_LENGTH, decode_line
+
+_LINE_START: Final = re.compile(rb'\{"crc":"[0-9a-f]{8}","')
+_MOST_STARTS: Final = 8
+"""In how many places of a broken line another one is looked for."""
+_PIECE: Final = 1 << 16
+
+
+class Line(NamedTuple):
+    """A whole line: where it begins, its bytes, and what it says."""
+
+    offset: int
+    raw: bytes
+    content: Header | Record
+
+
+class Place(NamedTuple):
+    """Where the line of an entry stands."""
+
+    offset: int
+    length: int
+
+
+def read_lines(
+    file: int, name: str, *, size: int, offset: int = 0, number: int = 1
+) -> Iterator[Line]:
+    """Read the whole lines up to `size`, from line `number`, which begins at `offset`.
+
+    Leaves out a torn tail. Raises Damaged, naming the line; UnsupportedVersion at a newer header.
+    """
+    with open(file, "rb", buffering=_PIECE, closefd=False) as stream:
+        stream.seek(offset)
+        while raw := stream.readline(max(size - offset, 0)):
+            if not (content := _whole(raw, f"{name}, line {number}")):
+                if _goes_on(stream, size) or _holds_a_line(raw):
+                    raise _damaged(f"{name}, line {number}", "its checksum does not fit")
+                return
+            if isinstance(content, Header) != (number == 1):
+                raise _damaged(f"{name}, line {number}", "the header stands in line 1, alone")
+            yield Line(offset, raw, content)
+            offset += len(raw)
+            number += 1
+
+
+def read_at(file: int, place: Place) -> Record | None:
+    """Read one record; None if there is none at this place."""
+    try:
+        content = decode_line(os.pread(file, place.length, place.offset))
+    except (Damaged, InvalidValue):
+        return None
+    return content if isinstance(content, Record) else None
+
+
+def _whole(raw: bytes, place: str) -> Header | Record | None:
+    """Decode a line; None if it is not whole. Raises Damaged if it is, and is not one of ours."""
+    if not raw.endswith(b"\n"):
+        return None
+    try:
+        return decode_line(raw)
+    except Damaged:
+        return None
+    except UnsupportedVersion:
+        raise
+    except InvalidValue as exc:
+        raise _damaged(place, "it is no record of a session") from exc
+
+
+def _goes_on(stream: BinaryIO, size: int) -> bool:
+    """Tell whether anything follows; what some file systems fill up with after a crash does not."""
+    left = size - stream.tell()
+    while piece := stream.read(max(min(left, _PIECE), 0)):
+        if piece.strip(b"\0"):
+            return True
+        left -= len(piece)
+    return False
+
+
+def _holds_a_line(raw: bytes) -> bool:
+    """Tell whether a line ends in one that is whole: then a line break is missing before it."""
+    starts = islice(_LINE_START.finditer(raw, 1), _MOST_STARTS)
+    return any(_whole(raw[start.start() :], "line") for start in starts)
+
+
+def _damaged(place: str, rule: str) -> Damaged:
+    return Damaged(
+        f"{place}: {rule}; restore the file from a copy, or cut it before this line "
+        "to keep what comes first"
+    )
+
+
+@final
+class Log:
+    """What is known of one session file. Whoever calls a method holds `lock`."""
+
+    def __init__(self, name: str) -> None:
+        """Know nothing yet of the file of this name."""
+        self.lock: Final = Lock()
+        self._name = name
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing again. Whoever still holds `places` keeps them as they were."""
+        self.header: Header | None = None
+        self.heads: dict[str, str | None] = {}
+        self.places: dict[str, Place] = {}
+        self.last_seq = 0
+        self.end = 0
+        """Where the next line begins."""
+        self._lines = 0
+        self._inode = 0
+        self._mark = Place(0, 0), b""
+        """The beginning of the last line, by which we know the file again."""
+
+    def catch_up(self, file: int) -> int:
+        """Read what was written since the last look; return how long the torn tail is.
+
+        Raises Damaged, and UnsupportedVersion at a newer header.
+        """
+        status = os.fstat(file)
+        if status.st_ino != self._inode or status.st_size < self.end or not self._recognizes(file):
+            self.forget()
+            self._inode = status.st_ino
+        if status.st_size > self.end:
+            for line in read_lines(
+                file, self._name, size=status.st_size, offset=self.end, number=self._lines + 1
+            ):
+                self.take(line)
+        return status.st_size - self.end
+
+    def _recognizes(self, file: int) -> bool:
+        """Tell whether the last line is where it was: a file may have got the inode of another."""
+        place, mark = self._mark
+        return os.pread(file, place.length, place.offset) == mark
+
+    def take(self, line: Line) -> None:
+        """Take one more line, which stands at the end."""
+        offset, raw, content = line
+        if isinstance(content, Header):
+            self.header = content
+        else:
+            entry = content.entry
+            if entry is not None:
+                self.places[entry.id] = Place(offset, len(raw))
+            self.heads.pop(content.branch, None)  # the latest stands last
+            self.heads[content.branch] = content.at if entry is None else entry.id
+            self.last_seq = content.seq
+        self.end = offset + len(raw)
+        self._lines += 1
+        self._mark = Place(offset, MARK_LENGTH), raw[:MARK_LENGTH]

@@ -1,0 +1,312 @@
+"""Sessions in a folder: a file for each, which everyone only adds lines to.
+
+Writers hold an exclusive lock on the file for one record, readers a shared one until they know
+how far it reaches; what is before that never changes. To take content out, a new file is written
+and put in the place of the old one. What is known of a file is kept, so that no line is read
+twice; whether it is still the same file is looked at every time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Final, NamedTuple, final
+
+from steno.entry import Entry
+from steno.errors import Conflict, Damaged, InvalidDocument, LogError, Missing, Unavailable
+from steno.record import MAIN, Header, Record
+from steno.store.jsonl.blobs import BlobFolder
+from steno.store.jsonl.files import (
+    append_whole,
+    drafted,
+    locked,
+    make_folder,
+    remove_old_drafts,
+    reporting,
+    sync_folder,
+    unlock,
+)
+from steno.store.jsonl.log import Line, Log, Place, read_at, read_lines
+from steno.store.lines import encode_line
+from steno.store.store import Blob, Store
+
+_SUFFIX: Final = ".jsonl"
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MOST_REMEMBERED: Final = 250_000
+"""How many entries, over all sessions, we know the place of; some 75 MB."""
+_WEIGHT_OF_A_LOG: Final = 100
+"""A session without entries counts as this many."""
+_logger: Final = logging.getLogger("steno.store")
+
+
+@final
+class JsonlStore(Store):
+    """Keeps each session in a file of its own, as lines of JSON that other programs can read."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use a folder, and make it if there is none. Raises Unavailable."""
+        with reporting("store"):
+            self._folder: Final = Path(folder).absolute()
+            try:
+                make_folder(self._folder)
+            except ValueError as exc:
+                raise Unavailable("store: no folder can have this name; choose another") from exc
+            remove_old_drafts(self._folder)
+        self._blobs: Final = BlobFolder(self._folder)
+        self._lock: Final = Lock()
+        self._logs: Final = OrderedDict[str, Log]()
+        """What is known of files, the one used last at the end."""
+
+    # -- sessions ----------------------------------------------------------------------------
+
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        """Begin a session: write all of it to a draft, then give that its place."""
+        path = self._path(header.id)
+        with reporting(path.name), drafted(self._folder) as draft:
+            draft.stream.write(encode_line(header))
+            draft.stream.writelines(map(encode_line, records))
+            draft.sync()
+            # An empty file is no session yet, but it can be locked: so only one can be first.
+            with locked(path, to_write=True, create=True) as file:
+                if _read_header(file, path.name) is not None:
+                    raise Conflict("store: there is a session of this id")
+                draft.publish(path)
+
+    def headers(self) -> Iterator[Header]:
+        """Return the header of every session; what cannot be read is raised behind the others."""
+        problem: LogError | InvalidDocument | None = None
+        with reporting("store"):
+            # Not `glob`, which takes a folder that cannot be read for an empty one.
+            found = [path for path in self._folder.iterdir() if path.suffix == _SUFFIX]
+            paths = [path for path in found if path.is_file()]
+        for path in paths:
+            try:
+                header = self._header_of(path)
+            except Missing:
+                continue  # it was removed meanwhile
+            except (LogError, InvalidDocument) as exc:
+                problem = problem or exc
+                continue
+            if header is None:
+                continue  # it was never there as a whole
+            if self._path(header.id) == path:
+                yield header
+            else:
+                _logger.warning("%s: left out; its session is kept in another file", path.name)
+        if problem is not None:
+            raise problem
+
+    def header(self, session: str) -> Header:
+        """Return the header of a session."""
+        return _check_id(self._header_of(self._path(session)), session)
+
+    def records(self, session: str) -> Iterator[Record]:
+        """Return all records of a session, read as they are asked for."""
+        self.header(session)
+        return self._records(self._path(session))
+
+    def append(
+        self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
+    ) -> None:
+        """Put an entry at the end of a branch, with one write."""
+        with self._writing(session) as (file, log):
+            if branch not in log.heads and branch != MAIN:
+                raise Missing("store: there is no branch of this name")
+            if log.heads.get(branch) != expected:
+                raise Conflict("store: the branch has moved on; refresh the conversation")
+            if entry.id in log.places:
+                raise Conflict("store: there is an entry of this id")
+            seq = log.last_seq + 1
+            _write(file, log, Record(seq=seq, branch=branch, entry=entry, digest=digest))
+
+    def begin_branch(self, session: str, name: str, at: str | None) -> None:
+        """Let a branch begin behind an entry."""
+        with self._writing(session) as (file, log):
+            if name in log.heads:
+                raise Conflict("store: there is a branch of this name")
+            if at is not None and at not in log.places:
+                raise Missing("store: there is no entry of this id")
+            _write(file, log, Record(seq=log.last_seq + 1, branch=name, at=at))
+
+    def heads(self, session: str) -> Mapping[str, str | None]:
+        """Return the last entry of every branch."""
+        with self._reading(session) as known:
+            return known.heads
+
+    def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        """Return an entry, then its parent and so on; no other is read."""
+        wanted: str | None = entry_id
+        for _ in range(2):
+            for entry, digest in self._back_from(session, wanted):
+                yield entry, digest
+                wanted = entry.parent
+            if wanted is None:
+                return
+            # The next is not where it was. If the file is damaged, reading all of it says where;
+            # if it was rewritten in a way that could not be noticed, we go on.
+            log = self._log(session)
+            with log.lock:
+                log.forget()
+        raise Damaged("store: the parents of an entry lead nowhere; verify the session")
+
+    def replace(self, session: str, record: Record) -> None:
+        """Write a record over the one of the same `seq`, in a new file."""
+        path = self._path(session)
+        with self._writing(session) as (file, log), drafted(self._folder) as draft:
+            is_there = False
+            for line in read_lines(file, path.name, size=log.end):
+                is_it = isinstance(line.content, Record) and line.content.seq == record.seq
+                is_there = is_there or is_it
+                draft.stream.write(encode_line(record) if is_it else line.raw)
+            if not is_there:
+                raise Missing("store: there is no record of this number")
+            draft.sync()
+            draft.publish(path)
+
+    def remove(self, session: str) -> None:
+        """Forget a session, also one that cannot be read."""
+        path = self._path(session)
+        with reporting(path.name), locked(path, to_write=True) as file:
+            with suppress(Damaged, InvalidDocument):
+                _check_id(_read_header(file, path.name), session)
+            path.unlink()
+            sync_folder(self._folder)
+        with self._lock:
+            self._logs.pop(path.name, None)
+
+    def close(self) -> None:
+        """Forget what is known of the files; none is open."""
+        with self._lock:
+            self._logs.clear()
+
+    # -- blobs -------------------------------------------------------------------------------
+
+    def put_blob(self, data: bytes) -> str:
+        """Keep bytes and return their SHA-256."""
+        return self._blobs.put(data)
+
+    def blob(self, sha256: str) -> bytes:
+        """Return the bytes."""
+        return self._blobs.read(sha256)
+
+    def blobs(self) -> Iterator[Blob]:
+        """Return what is known of every blob."""
+        return self._blobs.list()
+
+    def remove_blob(self, sha256: str) -> None:
+        """Forget a blob."""
+        self._blobs.remove(sha256)
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _path(self, session: str) -> Path:
+        """Return the file of a session. An id that makes no good name gives way to its digest."""
+        if _PLAIN_ID.fullmatch(session):
+            return self._folder / f"{session}{_SUFFIX}"
+        digest = sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
+        return self._folder / f"_{digest}{_SUFFIX}"  # no plain id begins like this
+
+    def _log(self, session: str) -> Log:
+        """Return what is known of a session; of those not used for long nothing is."""
+        name = self._path(session).name
+        with self._lock:
+            log = self._logs.get(name)
+            if log is None:
+                log = self._logs[name] = Log(name)
+                weight = sum(len(other.places) + _WEIGHT_OF_A_LOG for other in self._logs.values())
+                while weight > _MOST_REMEMBERED and len(self._logs) > 1:
+                    _, oldest = self._logs.popitem(last=False)
+                    weight -= len(oldest.places) + _WEIGHT_OF_A_LOG
+            else:
+                self._logs.move_to_end(name)
+            return log
+
+    @contextmanager
+    def _writing(self, session: str) -> Generator[tuple[int, Log]]:
+        """Keep all others from a session, and know what is in it. Raises Missing, Damaged."""
+        log, path = self._log(session), self._path(session)
+        with reporting(path.name), log.lock, locked(path, to_write=True) as file:
+            torn = log.catch_up(file)
+            _check_id(log.header, session)
+            if torn:
+                os.ftruncate(file, log.end)
+                _logger.warning("%s: cut off a record that was not written whole", path.name)
+            yield file, log
+
+    @contextmanager
+    def _reading(self, session: str) -> Generator[_Known]:
+        """Know what is in a session; others may go on writing. Raises Missing, Damaged."""
+        log, path = self._log(session), self._path(session)
+        with reporting(path.name), ExitStack() as stack:
+            with log.lock:
+                file = stack.enter_context(locked(path, to_write=False))
+                log.catch_up(file)
+                _check_id(log.header, session)
+                unlock(file)
+                known = _Known(file, dict(log.heads), log.places)
+            yield known
+
+    def _back_from(self, session: str, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
+        """Return an entry, then its parent and so on, until one is not where it should be."""
+        with self._reading(session) as (file, _, places):
+            wanted = entry_id
+            for _ in range(len(places) + 1):
+                if wanted is None:
+                    return
+                if wanted not in places:
+                    raise Missing("store: there is no entry of this id")
+                record = read_at(file, places[wanted])
+                if record is None or record.entry is None or record.digest is None:
+                    return
+                if record.entry.id != wanted:
+                    return
+                yield record.entry, record.digest
+                wanted = record.entry.parent
+
+    def _records(self, path: Path) -> Iterator[Record]:
+        with reporting(path.name), locked(path, to_write=False) as file:
+            size = os.fstat(file).st_size
+            unlock(file)
+            for line in read_lines(file, path.name, size=size):
+                if isinstance(line.content, Record):
+                    yield line.content
+
+    def _header_of(self, path: Path) -> Header | None:
+        with reporting(path.name), locked(path, to_write=False) as file:
+            return _read_header(file, path.name)
+
+
+class _Known(NamedTuple):
+    """What was known of a session when it was opened, and the file to read it from."""
+
+    file: int
+    heads: dict[str, str | None]
+    places: dict[str, Place]
+
+
+def _read_header(file: int, name: str) -> Header | None:
+    """Return the first line; None if it is torn: then there is no session yet."""
+    for line in read_lines(file, name, size=os.fstat(file).st_size):
+        assert isinstance(line.content, Header)
+        return line.content
+    return None
+
+
+def _check_id(header: Header | None, session: str) -> Header:
+    """Refuse the file of another session, as folders have it that know no upper case."""
+    if header is None or header.id != session:
+        raise Missing("store: there is no session of this id")
+    return header
+
+
+def _write(file: int, log: Log, record: Record) -> None:
+    raw = encode_line(record)
+    append_whole(file, raw, end=log.end)
+    log.take(Line(log.end, raw, record))

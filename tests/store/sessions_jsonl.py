@@ -1,0 +1,53 @@
+"""Small sessions in a folder, made without waiting for a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+from steno import ChatMessage
+from steno.chain import digest_of
+from steno.entry import Entry
+from steno.message import UserMessage
+from steno.record import MAIN, Header, Record
+from steno.store.jsonl import JsonlStore
+from steno.store.lines import encode_line
+
+
+def said(text: str) -> UserMessage:
+    message = ChatMessage.user(text)
+    assert isinstance(message, UserMessage)
+    return message
+
+
+def linked(texts: Iterable[str]) -> list[Record]:
+    """Return records of one branch whose chain is intact, with short ids: e1, e2, ..."""
+    records: list[Record] = []
+    for number, text in enumerate(texts, 1):
+        parent = f"e{number - 1}" if records else None
+        entry = Entry(id=f"e{number}", parent=parent, payload=said(text))
+        digest = digest_of(entry, records[-1].digest if records else None)
+        records.append(Record(seq=number, branch=MAIN, entry=entry, digest=digest))
+    return records
+
+
+def lines_of(records: Iterable[Record], id: str = "s") -> list[bytes]:
+    return [encode_line(Header(id=id)), *map(encode_line, records)]
+
+
+def put_lines(folder: Path, lines: Iterable[bytes], id: str = "s") -> Path:
+    """Write the file of a session as it is given."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{id}.jsonl"
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def ids_in(store: JsonlStore, session: str = "s") -> list[str]:
+    """Return the ids of the entries on the way to the end of the main branch."""
+    head = store.heads(session)[MAIN]
+    assert head is not None
+    found = [entry for entry, _ in store.read_back(session, head)][::-1]
+    assert all(later.parent == earlier.id for earlier, later in pairwise(found))
+    return [entry.id for entry in found]
