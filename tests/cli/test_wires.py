@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 STREAM = b"""\
 data: {"choices":[{"index":0,"delta":{"content":"Hel"}}]}
 
@@ -28,7 +30,9 @@ REQUEST = {
 
 def steno(*arguments: str | Path, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "steno", *map(str, arguments)]
-    return subprocess.run(command, input=data, capture_output=True, check=False, timeout=60)
+    return subprocess.run(
+        command, input=data, capture_output=True, check=False, timeout=60, cwd=ROOT
+    )
 
 
 def test_the_version_is_told() -> None:
@@ -114,6 +118,83 @@ def test_a_file_that_is_not_there_is_named() -> None:
     assert told.stderr == b"steno: no/such/file: No such file or directory\n"
 
 
+NAMELESS = b"""\
+{"message":{"role":"assistant","tool_calls":[
+{"function":{"name":"f","arguments":{}}},{"id":"c9","function":{"name":"g","arguments":{}}},
+{"function":{"name":"f","arguments":{}}}]},"done":true,"done_reason":"stop"}
+""".replace(b"\n", b"")
+
+
+@pytest.mark.parametrize("how", [[], ["--stream"], ["--events"]])
+def test_calls_without_an_id_get_the_same_one_in_each_run(how: list[str]) -> None:
+    arguments = ("decode", "--wire", "ollama_chat", *how)
+    first = steno(*arguments, data=NAMELESS)
+    assert first.returncode == 0
+    assert steno(*arguments, data=NAMELESS).stdout == first.stdout
+    ids = re.findall(r'"id":"(call_[0-9a-f]{16}_[12]|c9)"', first.stdout.decode())
+    assert len(set(ids)) == 3
+    other = steno(*arguments, data=NAMELESS.replace(b"f", b"h"))
+    assert set(re.findall(r'"id":"(\w+)"', other.stdout.decode())) & set(ids) == {"c9"}
+
+
+def chunks(*payloads: object) -> bytes:
+    return b"".join([b"data: " + json.dumps(payload).encode() + b"\n\n" for payload in payloads])
+
+
+CHOICES = chunks(
+    {
+        "id": "r-1",
+        "model": "m-1",
+        "choices": [
+            {"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"},
+            {"index": 1, "delta": {"content": "Hel"}},
+            {"index": 1, "delta": {"content": "lo"}},
+        ],
+    }
+)
+
+
+def test_what_is_said_beside_the_message_is_printed_on_demand() -> None:
+    arguments = ("decode", "--wire", "openai_chat", "--stream")
+    both = json.loads(steno(*arguments, "--envelope", data=CHOICES).stdout)
+    assert both.keys() == {"message", "envelope"}
+    assert both["message"] == json.loads(steno(*arguments, data=CHOICES).stdout)
+    assert (both["envelope"]["id"], both["envelope"]["model"]) == ("r-1", "m-1")
+    events = steno(*arguments, "--events", "--envelope", data=CHOICES).stdout.splitlines()
+    assert json.loads(events[-1]) == {"type": "envelope", "envelope": both["envelope"]}
+    assert json.loads(events[-2])["type"] == "finished"
+
+
+def test_the_envelope_of_a_whole_answer_is_the_answer() -> None:
+    told = steno("decode", "--wire", "openai_chat", "--envelope", data=b"{}")
+    assert told.returncode == 1
+    assert told.stderr.startswith(b"steno: --envelope: goes with --stream")
+
+
+def test_further_choices_are_not_ignored_in_silence() -> None:
+    told = steno("decode", "--wire", "openai_chat", "--stream", data=CHOICES)
+    assert told.returncode == 0
+    assert told.stderr == b"steno: answer: further choices in it were ignored: 1\n"
+    part = {"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}
+    candidates = [part, {**part, "index": 1}, {**part, "index": 2}]
+    answer = json.dumps({"candidates": candidates}).encode()
+    told = steno("decode", "--wire", "gemini", data=answer)
+    assert told.returncode == 0
+    assert told.stderr == b"steno: answer: further choices in it were ignored: 2\n"
+    assert steno("decode", "--wire", "openai_chat", "--stream", data=STREAM).stderr == b""
+
+
+def test_a_byte_order_mark_is_no_matter() -> None:
+    mark = b"\xef\xbb\xbf"
+    plain = steno("decode", "--wire", "openai_chat", "--stream", data=STREAM)
+    marked = steno("decode", "--wire", "openai_chat", "--stream", data=mark + STREAM)
+    assert (marked.returncode, marked.stdout) == (0, plain.stdout)
+    told = steno("decode", "--wire", "openai_chat", data=mark + STREAM)
+    assert told.stderr == b"steno: input: it looks like a stream; add --stream\n"
+    data = mark + json.dumps(REQUEST).encode()
+    assert steno("convert", "--from", "openai_chat", "--to", "chat", data=data).returncode == 0
+
+
 # -- convert -------------------------------------------------------------------------------------
 
 
@@ -152,6 +233,146 @@ def test_what_is_no_request_is_refused() -> None:
     told = steno("convert", "--from", "openai_chat", "--to", "chat", data=b"{}")
     assert told.returncode == 1
     assert told.stderr == b"steno: request: messages must be a list\n"
+
+
+def convert(*arguments: str | Path, **body: object) -> subprocess.CompletedProcess[bytes]:
+    data = json.dumps(body).encode()
+    return steno("convert", "--from", "openai_chat", *arguments, data=data)
+
+
+def test_the_model_can_be_another_one() -> None:
+    told = convert("--to", "anthropic_messages", "--model", "m-2", **REQUEST)
+    assert json.loads(told.stdout)["model"] == "m-2"
+    unnamed = convert("--to", "chat", "--model", "m-2", messages=REQUEST["messages"])
+    assert json.loads(unnamed.stdout)["model"] == "m-2"
+
+
+@pytest.mark.parametrize("role", ["critic", "system"])
+@pytest.mark.parametrize("target", ["anthropic_messages", "gemini", "openai_responses"])
+def test_a_request_without_a_message_left_is_refused(target: str, role: str) -> None:
+    told = convert("--to", target, messages=[{"role": role, "content": "Hm."}])
+    assert told.returncode == 1
+    assert told.stdout == b""
+    *losses, error = told.stderr.decode().splitlines()
+    assert error.startswith("steno: request: nothing is left to send; add a message")
+    assert error.endswith(f"that {target} has words for")
+    assert len(losses) == (role == "critic")
+
+
+def test_members_that_say_nothing_are_no_loss_to_be_strict_about() -> None:
+    answer: dict[str, object] = {
+        "role": "assistant",
+        "content": "Hi",
+        "refusal": None,
+        "annotations": [],
+    }
+    messages = [{"role": "user", "content": "Hi"}, answer, {"role": "user", "content": "Well?"}]
+    told = convert("--to", "gemini", "--strict", messages=messages)
+    assert (told.returncode, told.stderr) == (0, b"")
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+BROKEN = [
+    {"role": "user", "content": "Hi"},
+    {"role": "tool", "tool_call_id": "c0", "content": "lost"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "user", "content": "Well?"},
+]
+
+
+def test_a_broken_history_is_repaired_on_demand(tmp_path: Path) -> None:
+    arguments = ("--to", "chat", "--repair")
+    told = convert(*arguments, messages=BROKEN)
+    assert told.returncode == 0
+    roles = [message["role"] for message in json.loads(told.stdout)["messages"]]
+    assert roles == ["user", "assistant", "tool", "user"]
+    lines = told.stderr.decode().splitlines()
+    assert lines[0] == "messages[1]: repaired: leave the result out (result_orphaned)"
+    assert lines[1].startswith("messages[2]: repaired: answer it with a result")
+    report = tmp_path / "report.json"
+    again = convert(*arguments, "--strict", "--report", report, messages=BROKEN)
+    assert again.returncode == 3
+    assert again.stderr == b""
+    rows = json.loads(report.read_bytes())
+    assert [f"{row['place']}: {row['done']} ({row['code']})" for row in rows] == lines
+    plain = convert("--to", "chat", messages=BROKEN)
+    assert len(json.loads(plain.stdout)["messages"]) == len(BROKEN)
+
+
+def test_a_history_in_order_is_not_repaired() -> None:
+    told = convert("--to", "chat", "--repair", "--strict", messages=BROKEN[:1])
+    assert (told.returncode, told.stderr) == (0, b"")
+
+
+def test_a_history_of_which_repair_leaves_nothing_is_refused() -> None:
+    told = convert("--to", "openai_chat", "--repair", messages=BROKEN[1:2])
+    assert told.returncode == 1
+    assert told.stderr.startswith(b"steno: request: nothing is left to send after the repair")
+
+
+# -- wires of one's own --------------------------------------------------------------------------
+
+OWN = "tests.provider.morse"
+
+
+def test_a_wire_of_ones_own_is_named_as_a_module() -> None:
+    told = steno("decode", "--wire", OWN, "--stream", data=b"Hel\nlo\nstop\n")
+    assert (told.returncode, told.stderr) == (0, b"")
+    assert json.loads(told.stdout)["content"] == [{"type": "text", "text": "Hello"}]
+    told = convert("--to", OWN, "--strict", messages=BROKEN[:1], stream=True)
+    assert (told.returncode, told.stderr) == (0, b"")
+    assert json.loads(told.stdout) == {"to": "", "said": ["Hi"], "stream": True}
+
+
+@pytest.mark.parametrize("option", ["--from", "--to"])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("morse", b"one of anthropic_messages, chat, gemini, "),
+        ("tests.nowhere", b"there is no module of that name to import"),
+        ("tests.provider.asking", b"it has no NAME; see steno.wire.Wire"),
+    ],
+)
+def test_what_is_no_wire_is_told_with_what_there_is(option: str, name: str, reason: bytes) -> None:
+    arguments = {"--from": "chat", "--to": "chat"} | {option: name}
+    told = steno("convert", *[word for pair in arguments.items() for word in pair])
+    assert told.returncode == 2
+    assert f"argument {option}: wire: ".encode() in told.stderr
+    assert reason in told.stderr
+
+
+def test_a_stream_is_asked_for_in_the_other_words_as_well() -> None:
+    told = convert("--to", "anthropic_messages", "--strict", messages=BROKEN[:1], stream=True)
+    assert (told.returncode, told.stderr) == (0, b"")
+    assert json.loads(told.stdout)["stream"] is True
+
+
+# -- a full disk ---------------------------------------------------------------------------------
+
+FULL = Path("/dev/full")
+
+
+def test_a_full_disk_is_not_blamed_on_the_input() -> None:
+    told = convert("--to", "chat", "--report", FULL, **REQUEST)
+    assert told.returncode == 1
+    assert told.stderr.decode() == (
+        "steno: /dev/full: cannot be written: No space left on device; "
+        "make room or write elsewhere\n"
+    )
+
+
+@pytest.mark.parametrize("repeat", [1, 20_000])
+def test_a_full_disk_behind_stdout_is_told_once(repeat: int) -> None:
+    data = STREAM.replace(b"Hel", b"Hel" * repeat)
+    command = [sys.executable, "-m", "steno", "decode", "--wire", "openai_chat", "--stream"]
+    with FULL.open("wb") as full:
+        told = subprocess.run(
+            command, input=data, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60
+        )
+    assert told.returncode == 1
+    assert told.stderr.decode() == (
+        "steno: stdout: cannot be written: No space left on device; make room or write elsewhere\n"
+    )
 
 
 def test_a_reader_that_has_gone_is_no_error_to_talk_about() -> None:

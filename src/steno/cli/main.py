@@ -4,6 +4,7 @@
 1  it could not be done: the message on stderr says why
 2  the command line makes no sense
 3  done, but not without loss (where that was forbidden)
+130  interrupted
 """
 
 from __future__ import annotations
@@ -13,36 +14,56 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
 
 from steno import StenoError, __version__
-from steno.cli import wires
+from steno.cli.output import Unwritable, writing
 
-FAILED = 1
+FAILED: Final = 1
+STDOUT: Final = "stdout"
+_COMMANDS: Final = {
+    "sessions": "sessions",
+    "audit": "audit",
+    "verify": "audit",
+    "store": "stores",
+    "decode": "wires",
+    "convert": "wires",
+}
+"""The file of each command, in the order in which help lists them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        options = _parser(given).parse_args(given)
         status: int = options.run(options)
-        sys.stdout.flush()
-    except StenoError as exc:
+        with writing(STDOUT):
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_stdout()  # whoever read our output has gone: there is nothing to say
+        return FAILED
+    except (StenoError, Unwritable) as exc:
+        if isinstance(exc, Unwritable) and exc.filename == STDOUT:
+            _forget_stdout()
         print(f"steno: {exc}", file=sys.stderr)
         return FAILED
-    except BrokenPipeError:
-        # Whoever read our output has gone: say nothing, and keep Python from trying again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
     except OSError as exc:
-        print(f"steno: {exc.filename or 'input'}: {exc.strerror}", file=sys.stderr)
+        print(f"steno: {exc.filename or 'stdin'}: {exc.strerror}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _forget_stdout() -> None:
+    """Keep Python from trying once more to write what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the command line, with no more of it than these arguments need."""
     parser = argparse.ArgumentParser(
         prog="steno",
         description="Keep, translate and replay what a person, a model and tools say to each other.",
@@ -50,5 +71,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"steno {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    wires.add_commands(commands)
+    for group in _groups(arguments):
+        import_module(f"steno.cli.{group}").add_commands(commands)
     return parser
+
+
+def _groups(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the files whose commands may be meant."""
+    first = arguments[0] if arguments else ""
+    if first == "--version":
+        return ()
+    return (_COMMANDS[first],) if first in _COMMANDS else tuple(dict.fromkeys(_COMMANDS.values()))

@@ -1,0 +1,262 @@
+"""`steno audit` and `steno verify`: who decided what, and whether the record is as it was."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steno.chain import Verification
+from steno.cli import moments
+from steno.cli.commands import Commands
+from steno.cli.log import Log
+from steno.cli.paper import Column, Paper, note, print_object
+from steno.cli.place import add_store_option, existing_store, find_session
+from steno.cli.printable import counted, on_one_line
+from steno.cli.words import decided_by, type_of
+from steno.entry import Approval, Entry
+from steno.errors import Damaged
+from steno.formats import audit as audit_format
+from steno.message import ToolResultMessage
+from steno.store import Store
+from steno.views import Kind, Query, kinds_of, select
+
+_BROKEN: Final = 1
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_COLUMNS: Final = (
+    Column("entry", "cyan", is_number=True),
+    Column("time", "dim"),
+    Column("kind"),
+    Column("decision", "bold"),
+    Column("tool"),
+    Column("by", may_shrink=True),
+    Column("outcome"),
+)
+
+
+def add_commands(commands: Commands) -> None:
+    """Add both commands to the command line."""
+    _add_audit(commands)
+    _add_verify(commands)
+
+
+def _add_audit(commands: Commands) -> None:
+    audit = commands.add_parser(
+        "audit",
+        help="tell who decided what in a session",
+        description="Tell who decided what: everything in a session in the order it was written, "
+        "also what was left behind. Times are UTC.",
+        epilog="example: steno audit last --tool bash --decision denied --since 2d",
+    )
+    audit.add_argument("session", metavar="ID", help="an id, the beginning of one, or last")
+    audit.add_argument("--json", action="store_true", help="print the audit log as one JSON object")
+    for name, what in (("since", "not before"), ("until", "not after")):
+        audit.add_argument(
+            f"--{name}",
+            type=moments.moment,
+            metavar="T",
+            help=f"{what} this time: 2024-05-17T06:30:00Z, or 2h, 3d (ago)",
+        )
+    audit.add_argument("--kind", choices=tuple(Kind), metavar="K", help=", ".join(Kind))
+    audit.add_argument("--decision", metavar="D", help="what was decided: approved, denied, ...")
+    audit.add_argument("--tool", metavar="T", help="calls of this tool, and decisions about them")
+    audit.add_argument("--actor", metavar="A", help="what this person or program did")
+    audit.add_argument("--branch", metavar="B", help="only what led to the end of this branch")
+    add_store_option(audit)
+    audit.set_defaults(run=_audit)
+
+
+def _add_verify(commands: Commands) -> None:
+    verify = commands.add_parser(
+        "verify",
+        help="check that nothing in a session was changed",
+        description="Check every record of a session against the chain of digests. Exits with 1 "
+        "and names the first bad record if there is one.",
+        epilog="Whoever can write to the store can also compute a new chain: keep the digest of a "
+        "head elsewhere, and check later that it is still there with --head.",
+    )
+    verify.add_argument("session", nargs="?", metavar="ID", help="an id, its beginning, or last")
+    verify.add_argument("--all", action="store_true", help="check all sessions of the store")
+    verify.add_argument(
+        "--head", metavar="DIGEST", type=_digest, help="check also that the chain holds this digest"
+    )
+    verify.add_argument(
+        "--json", action="store_true", help="print an object for each session, one a line"
+    )
+    add_store_option(verify)
+    verify.set_defaults(run=_verify, parser=verify)
+
+
+def _digest(text: str) -> str:
+    if _DIGEST.fullmatch(text.lower()) is None:
+        raise argparse.ArgumentTypeError("a digest has 64 hexadecimal digits")
+    return text.lower()
+
+
+# -- audit -----------------------------------------------------------------------------------
+
+
+def _audit(options: argparse.Namespace) -> int:
+    with existing_store(options) as store:
+        log = Log.read(store, find_session(store, options.session))
+    everything = list(log.entries.values())
+    tools = _tools_by_call(everything)
+    query = Query(
+        since=options.since,
+        until=options.until,
+        kind=None if options.kind is None else Kind(options.kind),
+        actor=options.actor,
+    )
+    candidates = everything if options.branch is None else log.path(options.branch)
+    entries = [
+        entry
+        for entry in select(candidates, query)
+        if options.decision is None or options.decision == _decision(entry)
+        if options.tool is None or options.tool in _tools_of(entry, tools)
+    ]
+    if options.json:
+        print_object(audit_format.encode(log.header, entries).data)
+    elif entries:
+        Paper().table(_COLUMNS, [_row(entry, log, tools) for entry in entries])
+    else:
+        note("nothing in the session answers to this")
+    return 0
+
+
+def _tools_by_call(entries: Iterable[Entry]) -> dict[str, str]:
+    messages = (message for entry in entries if (message := entry.message) is not None)
+    return {call.id: call.name for message in messages for call in message.tool_calls}
+
+
+def _tools_of(entry: Entry, tools: dict[str, str]) -> list[str]:
+    """Return the names of the tools that an entry is about."""
+    payload = entry.payload
+    if isinstance(payload, Approval):
+        return [tools.get(payload.call_id, "")]
+    if isinstance(payload, ToolResultMessage):
+        return [payload.tool_name or tools.get(payload.tool_call_id, "")]
+    return [] if entry.message is None else [call.name for call in entry.message.tool_calls]
+
+
+def _row(entry: Entry, log: Log, tools: dict[str, str]) -> list[str]:
+    payload = entry.payload
+    kinds = type_of(entry) if entry.message is None else ", ".join(kinds_of(entry))
+    outcome = payload.outcome if isinstance(payload, ToolResultMessage) else ""
+    named = dict.fromkeys(filter(None, _tools_of(entry, tools)))
+    return [
+        log.number(entry.id),
+        moments.shown(entry.time),
+        kinds,
+        on_one_line(_decision(entry)),
+        on_one_line(", ".join(named)),
+        _by(entry),
+        outcome,
+    ]
+
+
+def _decision(entry: Entry) -> str:
+    """Return what was decided; an approval says so itself."""
+    if entry.decision is None and isinstance(entry.payload, Approval):
+        return entry.payload.status
+    return entry.decision or ""
+
+
+def _by(entry: Entry) -> str:
+    by = decided_by(entry.payload)
+    actor = None if entry.audit is None else entry.audit.get("actor")
+    return by if by is not None else on_one_line(actor) if isinstance(actor, str) else ""
+
+
+# -- verify ----------------------------------------------------------------------------------
+
+
+class _Verdict(NamedTuple):
+    """What is to be said about a session."""
+
+    session: str
+    found: Verification | None
+    problem: str | None
+    place: int | None = None
+    """The record that has the digest asked for."""
+
+
+def _verify(options: argparse.Namespace) -> int:
+    if options.all == (options.session is not None) or (options.all and options.head):
+        options.parser.error("name one session, or use --all (without --head)")
+    status = 0
+    with existing_store(options) as store:
+        for session in _sessions(store, options):
+            verdict = _verdict(store, session, options.head)
+            if options.json:
+                print_object(msgspec.json.encode(_described(verdict)))
+            elif verdict.problem is None:
+                _tell(verdict, is_one_of_many=options.all)
+            if verdict.problem is not None:
+                note(f"session {on_one_line(session)}: {on_one_line(verdict.problem)}")
+                status = _BROKEN
+    return status
+
+
+def _sessions(store: Store, options: argparse.Namespace) -> Iterator[str]:
+    if not options.all:
+        yield find_session(store, options.session)
+        return
+    yield from sorted(header.id for header in store.headers())
+
+
+def _verdict(store: Store, session: str, head: str | None) -> _Verdict:
+    try:
+        found = store.verify(session)
+    except Damaged as exc:
+        return _Verdict(session, None, str(exc))
+    if found.bad is not None:
+        return _Verdict(session, found, str(found.bad))
+    if head is None:
+        return _Verdict(session, found, None)
+    for record in store.records(session):
+        if record.digest == head:
+            return _Verdict(session, found, None, record.seq)
+    problem = (
+        "the chain does not hold this digest: it is another session, or its past was rewritten"
+    )
+    return _Verdict(session, found, problem)
+
+
+def _tell(verdict: _Verdict, *, is_one_of_many: bool) -> None:
+    found, paper = verdict.found, Paper()
+    assert found is not None
+    parts = [counted(found.entries, "entry", "entries")]
+    if found.redacted:
+        parts.append(f"the content of {found.redacted:,} taken out")
+    if found.foreign:
+        parts.append(f"{found.foreign:,} of a newer version, whose content was not checked")
+    if verdict.place is not None:
+        parts.append(f"the digest is that of record {verdict.place}")
+    shown = ", ".join(parts)
+    paper.line(("intact", "bold green"), f"  {on_one_line(verdict.session)}  {shown}")
+    if not is_one_of_many:
+        for branch, digest in found.heads.items():
+            paper.line("  ", (digest or "(nothing yet)", "cyan"), f"  {on_one_line(branch)}")
+
+
+def _described(verdict: _Verdict) -> dict[str, Any]:
+    found = verdict.found
+    described: dict[str, Any] = {
+        "session": verdict.session,
+        "intact": verdict.problem is None,
+        "problem": verdict.problem,
+    }
+    if found is not None:
+        described |= {
+            "entries": found.entries,
+            "redacted": found.redacted,
+            "foreign": found.foreign,
+            "heads": dict(found.heads),
+            "bad": None if found.bad is None else found.bad._asdict(),
+        }
+    if verdict.place is not None:
+        described["head_record"] = verdict.place
+    return described

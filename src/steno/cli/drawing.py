@@ -1,0 +1,164 @@
+"""`steno sessions tree`: entries and how they hang together, drawn like `git log --graph`.
+
+What goes on stands below, what leads elsewhere is drawn first, one step to the right. Of the ways
+on from an entry, the one to the active branch stays in its column, else the one taken last.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Final, NamedTuple, final
+
+import msgspec
+
+from steno.cli.log import Log
+from steno.cli.paper import Paper, Styled, print_object
+from steno.cli.place import existing_store, find_session
+from steno.cli.printable import cut, on_one_line
+from steno.cli.words import gist_of, type_of
+from steno.entry import Control, Entry, Label, Redacted
+from steno.errors import Damaged
+
+_MOST_UNFOLDED: Final = 3
+"""A run of entries this long is not worth folding."""
+_GIST: Final = 100
+"""How much of an entry is shown where a line may be of any length."""
+
+
+def tree(options: argparse.Namespace) -> int:
+    """Draw the entries of a session."""
+    with existing_store(options) as store:
+        log = Log.read(store, find_session(store, options.session))
+    shape = _Shape(log)
+    if options.json:
+        for entry in log.entries.values():
+            print_object(msgspec.json.encode(shape.described(entry)))
+        return 0
+    paper = Paper()
+    paper.line(("session ", "dim"), on_one_line(log.header.id))
+    for row in _folded(shape, list(shape.rows()), is_whole=options.all):
+        paper.line(*row, is_cut=True)
+    for name in [name for name, head in log.heads.items() if head is None]:
+        paper.line(("(nothing yet)", "dim"), *shape.names([name]))
+    return 0
+
+
+class _Row(NamedTuple):
+    """One line of the drawing: an entry, or a turn to the right where it is None."""
+
+    rails: str
+    entry: Entry | None
+
+
+@final
+class _Shape:
+    """What the drawing of a session follows from."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.children: dict[str | None, list[Entry]] = {None: []}
+        for entry in log.entries.values():
+            if entry.parent is not None and entry.parent not in self.children:
+                raise Damaged("session: what came before an entry is not there; see steno verify")
+            self.children[entry.parent].append(entry)
+            self.children[entry.id] = []
+        self.heads: dict[str, list[str]] = {}
+        for name, head in log.heads.items():
+            if head is not None:
+                self.heads.setdefault(head, []).append(name)
+        self.labels: dict[str, list[str]] = {}
+        for label, target in log.labels.items():
+            self.labels.setdefault(target, []).append(label)
+        self.on_active_path = {entry.id for entry in log.path()}
+
+    def rows(self) -> Iterator[_Row]:
+        """Return the lines of the drawing from top to bottom."""
+        # What is still to be drawn, the next one last: an entry, and how far right it is.
+        waiting = [(root, 0, False) for root in reversed(self._ordered(None))]
+        while waiting:
+            entry, depth, turns_right = waiting.pop()
+            if turns_right:
+                yield _Row("| " * (depth - 1) + "|\\", None)
+            yield _Row("| " * depth, entry)
+            following = self._ordered(entry.id)
+            waiting += [(child, depth, False) for child in following[-1:]]
+            waiting += [(child, depth + 1, True) for child in reversed(following[:-1])]
+
+    def _ordered(self, parent: str | None) -> list[Entry]:
+        """Return what follows an entry, what stays in its column last."""
+        return sorted(self.children[parent], key=lambda child: child.id in self.on_active_path)
+
+    def is_remarkable(self, entry: Entry) -> bool:
+        """Tell whether an entry is drawn wherever it stands."""
+        siblings, payload = self.children[entry.parent], entry.payload
+        steers = isinstance(payload, (Control, Redacted)) and not isinstance(payload, Label)
+        return (
+            entry.parent is None
+            or len(siblings) > 1
+            or len(self.children[entry.id]) != 1
+            or entry.id in self.heads
+            or entry.id in self.labels
+            or steers
+        )
+
+    def drawn(self, row: _Row) -> list[Styled]:
+        """Return the pieces of a line."""
+        entry = row.entry
+        if entry is None:
+            return [(row.rails, "dim")]
+        is_active = entry.id in self.on_active_path
+        style = "dim" if entry.message is None else ("bold" if is_active else "")
+        pieces: list[Styled] = [
+            (row.rails, "dim"),
+            ("* ", "green" if is_active else "dim"),
+            (f"{self.log.number(entry.id)} ", "dim"),
+            (type_of(entry), style),
+        ]
+        labels = [on_one_line(label) for label in self.labels.get(entry.id, ())]
+        pieces += [(f" [{label}]", "yellow") for label in labels]
+        pieces += self.names(self.heads.get(entry.id, []))
+        pieces.append(f"  {cut(gist_of(entry, self.log), _GIST)}")
+        return pieces
+
+    def names(self, branches: list[str]) -> list[Styled]:
+        """Return the names of branches that end somewhere."""
+        return [
+            (f" <- {on_one_line(name)} (active)", "bold green")
+            if name == self.log.active
+            else (f" <- {on_one_line(name)}", "cyan")
+            for name in branches
+        ]
+
+    def described(self, entry: Entry) -> dict[str, object]:
+        """Return what a program wants to know of an entry and its place."""
+        return {
+            "number": self.log.numbers[entry.id],
+            "id": entry.id,
+            "parent": entry.parent,
+            "time": entry.time,
+            "type": type_of(entry),
+            "labels": self.labels.get(entry.id, []),
+            "branches": self.heads.get(entry.id, []),
+            "active": entry.id in self.on_active_path,
+        }
+
+
+def _folded(shape: _Shape, rows: list[_Row], *, is_whole: bool) -> Iterator[list[Styled]]:
+    """Return the lines to print, one for each long run of entries that nothing is special about."""
+    run: list[_Row] = []
+    for row in rows:
+        if row.entry is not None and not is_whole and not shape.is_remarkable(row.entry):
+            run.append(row)
+            continue
+        yield from _run(shape, run)
+        run = []
+        yield shape.drawn(row)
+    yield from _run(shape, run)
+
+
+def _run(shape: _Shape, run: list[_Row]) -> Iterator[list[Styled]]:
+    if len(run) <= _MOST_UNFOLDED:
+        yield from map(shape.drawn, run)
+    else:
+        yield [(f"{run[0].rails}: … {len(run):,} entries (--all shows them)", "dim")]

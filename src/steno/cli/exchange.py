@@ -1,0 +1,264 @@
+"""`steno sessions export` and `steno sessions import`: conversations as files."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from steno.chain import verify
+from steno.cli.log import Log
+from steno.cli.output import writing
+from steno.cli.paper import note
+from steno.cli.place import address_of, existing_store, find_session, open_any
+from steno.cli.printable import counted, on_one_line, printable, printable_json
+from steno.codec import Document, decode_document, encode_document
+from steno.content import Image, ImageBlob
+from steno.entry import Entry, Payload, Redacted, Redaction
+from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
+from steno.formats import FORMATS as FOREIGN
+from steno.formats import Exported, Imported, Loss, detect, seal
+from steno.identity import new_id, utc_now
+from steno.record import Header, Record
+from steno.store import Store
+from steno.store.lines import decode_line, encode_line
+
+LOSSY: Final = 3
+_DOCUMENT: Final = "steno"
+_LINES: Final = "jsonl"
+FORMATS: Final = (_DOCUMENT, _LINES, *FOREIGN)
+
+
+# -- export ----------------------------------------------------------------------------------
+
+
+def export_session(options: argparse.Namespace) -> int:
+    """Write a session to a file or to stdout."""
+    target = None if options.output in (None, "-") else Path(options.output).resolve()
+    if target is not None:
+        _check_target(target, may_replace=options.force)
+    with existing_store(options) as store:
+        log = Log.read(store, find_session(store, options.session))
+        exported = _exported(store, log, options)
+    if target is None:
+        _print(exported.data)
+    else:
+        _check_target(target, may_replace=options.force)
+        _write(target, exported.data)
+    for loss in exported.losses:
+        print(on_one_line(str(loss)), file=sys.stderr)
+    return LOSSY if options.strict and exported.losses else 0
+
+
+def _exported(store: Store, log: Log, options: argparse.Namespace) -> Exported:
+    if options.format == _LINES:
+        if options.branch is not None:
+            raise InvalidValue("--branch: jsonl holds all branches; leave it out")
+        return _as_lines(log)
+    losses: list[Loss] = []
+    if options.branch is None and len(log.heads) > 1:
+        losses.append(Loss("session", "only the active branch is in the file"))
+    entries: list[Entry] = []
+    for number, entry in enumerate(log.path(options.branch)):
+        try:
+            entries.append(_with_payload(entry, store.bring_back(entry.payload)))
+        except (Missing, Damaged):
+            losses.append(Loss(f"entries[{number}]", "the bytes of an image are not in the store"))
+            entries.append(entry)
+    encode = _as_document if options.format == _DOCUMENT else FOREIGN[options.format].encode
+    exported = encode(log.header, entries)
+    return Exported(exported.data, (*losses, *exported.losses))
+
+
+def _as_document(header: Header, entries: Sequence[Entry]) -> Exported:
+    times = [entry.time for entry in entries if entry.time is not None]
+    document = Document(
+        id=header.id,
+        created_at=header.created_at,
+        updated_at=max(times, default=None),
+        entries=tuple(entries),
+    )
+    kept = ("id", "created_at")
+    unsaid = [name for name, _ in header.set_fields() if name not in kept]
+    losses = (Loss("session", "left out: " + ", ".join(unsaid)),) if unsaid else ()
+    return Exported(encode_document(document), losses)
+
+
+def _as_lines(log: Log) -> Exported:
+    lines = [encode_line(log.header), *map(encode_line, log.records)]
+    aside = sum(
+        isinstance(block, Image) and isinstance(block.source, ImageBlob)
+        for entry in log.entries.values()
+        if entry.message is not None
+        for block in entry.message.content
+    )
+    losses = (Loss("session", f"left out: the bytes of {aside} images"),) if aside else ()
+    return Exported(b"".join(lines).removesuffix(b"\n"), losses)
+
+
+def _print(data: bytes) -> None:
+    if sys.stdout.isatty():
+        data = printable_json(data)
+    with writing("stdout"):
+        sys.stdout.buffer.write(data + b"\n")
+
+
+def _check_target(target: Path, *, may_replace: bool) -> None:
+    if target.exists() and not may_replace:
+        raise InvalidValue(f"{target}: it is there already; choose another name, or add --force")
+    if target.exists() and not target.is_file():
+        raise InvalidValue(f"{target}: it is not a file; choose another name")
+
+
+def _write(target: Path, data: bytes) -> None:
+    """Write a file as a whole, or not at all; nobody else may read it."""
+    with writing(str(target)):
+        descriptor, name = tempfile.mkstemp(prefix=".steno-", dir=target.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(target)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+
+
+# -- import ----------------------------------------------------------------------------------
+
+
+class _Session(NamedTuple):
+    """A session that is to be added."""
+
+    header: Header
+    records: tuple[Record, ...]
+
+
+def import_session(options: argparse.Namespace) -> int:
+    """Add a session from a file, and print its id."""
+    data = _stdin() if options.file == "-" else Path(options.file).read_bytes()
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        name = options.format or _detected(data)
+        session = _read(data, name)
+    except InvalidValue as exc:
+        place = "stdin" if options.file == "-" else printable(options.file)
+        raise InvalidDocument(f"{place}: {exc}") from exc
+    header = _named(session.header, options)
+    with open_any(address_of(options)) as store:
+        records = session.records if name == _LINES else _put_aside(store, session.records)
+        try:
+            store.add_session(header, records)
+        except Conflict as exc:
+            raise Conflict("import: there is a session of this id; give another by --id") from exc
+    print(on_one_line(header.id))
+    note(f"imported {counted(len(records), 'record', 'records')} from the format {name}")
+    return 0
+
+
+def _stdin() -> bytes:
+    """Read stdin to its end. Python notices an interruption between two turns of a loop."""
+    buffer, pieces = cast("io.BufferedReader", sys.stdin.buffer), list[bytes]()
+    while piece := buffer.read1(1 << 16):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _read(data: bytes, format: str) -> _Session:
+    """Read a file. Raises InvalidValue if it is not all right."""
+    if format == _LINES:
+        session = _from_lines(data)
+    else:
+        imported = _from_document(data) if format == _DOCUMENT else FOREIGN[format].decode(data)
+        session = _Session(replace(imported.header, id=new_id()), _sealed(imported.entries))
+    problem = verify(session.records).bad
+    if problem is not None:
+        raise InvalidDocument(str(problem))
+    return session
+
+
+def _named(header: Header, options: argparse.Namespace) -> Header:
+    """Return the header with the id and title that were asked for."""
+    if options.id is not None and options.id != header.id:
+        header = replace(header, id=options.id)
+    if options.title is not None:
+        header = replace(header, title=options.title)
+    return header if header.created_at is not None else replace(header, created_at=utc_now())
+
+
+def _detected(data: bytes) -> str:
+    """Find out the format of a file: ours by its version, the others by what they hold."""
+    try:
+        version = msgspec.json.decode(data, type=_Versioned).version
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        version = None  # lines, a list, or no version of ours
+    return _DOCUMENT if version is not None and version > 1 else detect(data)
+
+
+class _Versioned(msgspec.Struct):
+    """What tells a document of ours from others."""
+
+    version: int
+
+
+def _from_document(data: bytes) -> Imported:
+    document = decode_document(data)
+    return Imported(Header(id=new_id(), created_at=document.created_at), document.entries)
+
+
+def _from_lines(data: bytes) -> _Session:
+    header: Header | None = None
+    records: list[Record] = []
+    for number, line in enumerate(data.rstrip(b"\n").split(b"\n"), start=1):
+        try:
+            content = decode_line(line)
+        except (Damaged, InvalidDocument) as exc:
+            rule = str(exc).removeprefix("line: ")
+            raise InvalidDocument(f"line {number}: {rule}") from None
+        if isinstance(content, Header) != (number == 1):
+            raise InvalidDocument(f"line {number}: the header comes first, and once")
+        if isinstance(content, Header):
+            header = content
+        else:
+            records.append(content)
+    if header is None:
+        raise InvalidDocument("there is nothing in it")
+    return _Session(header, tuple(records))
+
+
+def _sealed(entries: Sequence[Entry]) -> tuple[Record, ...]:
+    """Return the records of a new session. What was taken out elsewhere is explained here."""
+    explained = {entry.payload.target for entry in entries if isinstance(entry.payload, Redaction)}
+    reason = "it was taken out before it was imported"
+    remarks = [
+        Entry(
+            id=new_id(),
+            time=utc_now(),
+            payload=Redaction(target=entry.id, actor="steno import", reason=reason),
+        )
+        for entry in entries
+        if isinstance(entry.payload, Redacted) and entry.id not in explained
+    ]
+    return seal([*entries, *remarks])
+
+
+def _put_aside(store: Store, records: Iterable[Record]) -> tuple[Record, ...]:
+    """Return the records with their large images in blobs."""
+    entries = [record.entry for record in records if record.entry is not None]
+    return seal([_with_payload(entry, store.put_aside(entry.payload)) for entry in entries])
+
+
+def _with_payload(entry: Entry, payload: Payload) -> Entry:
+    return entry if payload is entry.payload else replace(entry, payload=payload)

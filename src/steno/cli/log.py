@@ -1,0 +1,90 @@
+"""All of one session, read once: what its entries are called, and how they hang together.
+
+For people an entry has a number, that of its record: short, and the same for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, final
+
+from steno.cli.place import one_of
+from steno.cli.printable import printable
+from steno.entry import Entry
+from steno.errors import Damaged, Missing
+from steno.record import MAIN, Header, Record
+from steno.store import Store
+from steno.views import labels_of
+
+_NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,11})")
+
+
+@final
+class Log:
+    """The records of a session, and what follows from them."""
+
+    def __init__(self, header: Header, records: Iterable[Record]) -> None:
+        """Take the records of a session in the order they were written."""
+        self.header: Final = header
+        self.records: Final = tuple(records)
+        self.entries: Final[dict[str, Entry]] = {}
+        self.numbers: Final[dict[str, int]] = {}
+        self.heads: Final[dict[str, str | None]] = {}
+        """The last entry of every branch, the branch that was written to last at the end."""
+        for record in self.records:
+            self.heads.pop(record.branch, None)
+            if record.entry is None:
+                self.heads[record.branch] = record.at
+            else:
+                self.heads[record.branch] = record.entry.id
+                self.entries[record.entry.id] = record.entry
+                self.numbers[record.entry.id] = record.seq
+        self._by_number: Final = {self.numbers[id]: entry for id, entry in self.entries.items()}
+        self.labels: Final = labels_of(self.entries.values())
+
+    @classmethod
+    def read(cls, store: Store, session: str) -> Log:
+        """Read a session. Raises Missing, Damaged."""
+        return cls(store.header(session), store.records(session))
+
+    @property
+    def active(self) -> str:
+        """The branch that was written to last."""
+        return next(reversed(self.heads), MAIN)
+
+    def number(self, entry_id: str) -> str:
+        """Return how an entry is called; a question mark if it is not there."""
+        number = self.numbers.get(entry_id)
+        return "#?" if number is None else f"#{number}"
+
+    def path(self, branch: str | None = None) -> list[Entry]:
+        """Return the entries of a branch from the first to the last. Raises Missing, Damaged."""
+        name = self.active if branch is None else branch
+        if name not in self.heads and name != MAIN:
+            known = ", ".join(map(printable, self.heads))
+            raise Missing(f"branch: there is none of this name, but {known or MAIN}")
+        path: list[Entry] = []
+        wanted, before = self.heads.get(name), len(self.records) + 1
+        while wanted is not None:
+            number = self.numbers.get(wanted, before)
+            if number >= before:
+                raise Damaged("session: what came before an entry is not there; see steno verify")
+            path.append(self.entries[wanted])
+            wanted, before = path[-1].parent, number
+        return path[::-1]
+
+    def named(self, name: str) -> Entry:
+        """Return the entry that is meant: by its id, number, label, or the beginning of its id.
+
+        Raises Missing if there is none or more than one.
+        """
+        if name in self.entries:
+            return self.entries[name]
+        if name in self.labels and self.labels[name] in self.entries:
+            return self.entries[self.labels[name]]
+        number = _NUMBER.fullmatch(name)
+        if number is not None and int(number[1]) in self._by_number:
+            return self._by_number[int(number[1])]
+        found = [id for id in self.entries if name and id.startswith(name)]
+        return self.entries[one_of(found, "entry", "`steno sessions tree` shows them")]

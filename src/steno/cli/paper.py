@@ -1,0 +1,137 @@
+"""What commands print for people and for programs: lines, tables and JSON on stdout.
+
+With rich installed and a terminal to write to there are colours; the words are the same without.
+Whoever prints something that others have written makes it printable first.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, final
+
+from steno.cli.output import print_json, writing
+from steno.cli.printable import cut, printable_json, width_of
+
+Styled: TypeAlias = str | tuple[str, str]
+"""A piece of a line: words, or words and their style (`dim`, `bold`, `cyan`, ...)."""
+_GAP: Final = "  "
+_NARROWEST: Final = 8
+
+
+class Column(NamedTuple):
+    """How a column of a table looks."""
+
+    title: str
+    style: str = ""
+    is_number: bool = False
+    may_shrink: bool = False
+    """Whether it is cut where the terminal has not enough room."""
+
+
+@final
+class Paper:
+    """Stdout: a terminal, a file or a pipe."""
+
+    def __init__(self) -> None:
+        """Find out what stdout is."""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # where it is not UTF-8
+        self._rich = _load_rich() if sys.stdout.isatty() else None
+        self.width: Final = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        """How many columns there are; None where a line may be of any length."""
+
+    def line(self, *pieces: Styled, is_cut: bool = False) -> None:
+        """Print a line of pieces one behind the other, if wanted no longer than there is room."""
+        parts = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
+        if is_cut and self.width is not None:
+            parts = _cut_parts(parts, self.width)
+        with writing("stdout"):
+            if self._rich is None:
+                print("".join([text for text, _ in parts]))
+            else:
+                self._rich.print(parts)
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+        """Print rows below the titles of their columns, aligned."""
+        widths = [
+            max(map(width_of, (column.title, *(row[number] for row in rows))))
+            for number, column in enumerate(columns)
+        ]
+        if self.width is not None:
+            _shrink(widths, columns, self.width)
+        self._row(widths, columns, [(column.title, "bold") for column in columns])
+        for row in rows:
+            cells = [(cell, column.style) for cell, column in zip(row, columns, strict=True)]
+            self._row(widths, columns, cells)
+
+    def _row(
+        self, widths: Sequence[int], columns: Sequence[Column], cells: Sequence[tuple[str, str]]
+    ) -> None:
+        pieces: list[tuple[str, str]] = []
+        for width, column, (text, style) in zip(widths, columns, cells, strict=True):
+            shown = cut(text, width), style
+            blanks = " " * (width - width_of(shown[0])), ""
+            pieces += [blanks, shown] if column.is_number else [shown, blanks]
+            pieces.append((_GAP, ""))
+        while pieces and not pieces[-1][0].strip():
+            pieces.pop()  # no blanks at the end of a line
+        self.line(*pieces)
+
+
+def print_object(data: bytes) -> None:
+    """Print one JSON object, harmless for a terminal and of the same meaning."""
+    print_json(printable_json(data))
+
+
+def note(text: str) -> None:
+    """Tell something on stderr that is not the result itself."""
+    print(f"steno: {text}", file=sys.stderr)
+
+
+def _shrink(widths: list[int], columns: Sequence[Column], room: int) -> None:
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - room
+    for number, column in enumerate(columns):
+        if column.may_shrink and excess > 0:
+            shrunk = max(widths[number] - excess, min(_NARROWEST, widths[number]))
+            excess -= widths[number] - shrunk
+            widths[number] = shrunk
+
+
+def _cut_parts(parts: list[tuple[str, str]], room: int) -> list[tuple[str, str]]:
+    shown: list[tuple[str, str]] = []
+    for text, style in parts:
+        if room <= 0:
+            break
+        shown.append((cut(text, room), style))
+        room -= width_of(text)
+    return shown
+
+
+# -- rich ------------------------------------------------------------------------------------
+
+
+@final
+class _Rich:
+    """What rich is used for: styles, as the terminal at hand can show them."""
+
+    def __init__(self, console: Any, text: Any) -> None:
+        self._console = console
+        self._text = text
+
+    def print(self, parts: Sequence[tuple[str, str]]) -> None:
+        """Print a line; wrapping it is left to the terminal."""
+        self._console.print(self._text.assemble(*parts), soft_wrap=True)
+
+
+def _load_rich() -> _Rich | None:
+    """Load rich if it is there (`pip install 'steno[cli]'`)."""
+    try:
+        console = importlib.import_module("rich.console")
+        text = importlib.import_module("rich.text")
+    except ImportError:
+        return None
+    return _Rich(console.Console(highlight=False, markup=False, emoji=False), text.Text)

@@ -1,0 +1,123 @@
+"""`steno sessions show`: a conversation, readably."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from steno.cli import moments
+from steno.cli.log import Log
+from steno.cli.paper import Paper, Styled, print_object
+from steno.cli.place import existing_store, find_session
+from steno.cli.printable import counted, on_one_line
+from steno.cli.words import Passage, decided_by, passages_of, remark_of, type_of, usage_in_words
+from steno.codec import encode_entry
+from steno.entry import Entry
+from steno.message import Message, ToolResultMessage
+from steno.outcome import Outcome
+from steno.store.store import title_of
+from steno.views import usage_of
+
+_INDENT: Final = "    "
+_FEW_LINES, _FEW_CHARACTERS = 12, 2_000
+"""How much is shown of what is there to be looked up."""
+_MANY_LINES, _MANY_CHARACTERS = 400, 40_000
+"""How much is shown of what is there to be read."""
+_SPEAKERS: Final = {
+    "system": "magenta",
+    "user": "bold blue",
+    "assistant": "bold green",
+    "tool_result": "bold cyan",
+}
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print the entries of a branch."""
+    with existing_store(options) as store:
+        log = Log.read(store, find_session(store, options.session))
+    path = log.path(options.branch)
+    if options.json:
+        for entry in path:
+            print_object(encode_entry(entry))
+        return 0
+    paper = Paper()
+    branch = log.active if options.branch is None else options.branch
+    _print_header(paper, log, branch, path)
+    for entry in path:
+        paper.line()
+        _print_entry(paper, log, entry, is_whole=options.all)
+    usage = usage_in_words(usage_of(path))
+    if usage:
+        paper.line()
+        paper.line(("usage: ", "dim"), usage)
+    return 0
+
+
+def _print_header(paper: Paper, log: Log, branch: str, path: list[Entry]) -> None:
+    header = log.header
+    title = on_one_line(header.title or title_of(path))
+    if title:
+        paper.line((title, "bold"))
+    paper.line(("session ", "dim"), on_one_line(header.id))
+    began = f"begun {moments.shown(header.created_at)}, " if header.created_at else ""
+    others = len(log.heads) - 1
+    more = f" (and {others} more)" if others > 0 else ""
+    entries = counted(len(path), "entry", "entries")
+    paper.line((f"{began}{entries}, branch {on_one_line(branch)}{more}", "dim"))
+
+
+def _print_entry(paper: Paper, log: Log, entry: Entry, *, is_whole: bool) -> None:
+    kind, message = type_of(entry), entry.message
+    style = "dim" if message is None else _SPEAKERS[kind]
+    pieces: list[Styled] = [(f"{log.number(entry.id)} ", "dim"), (kind, style)]
+    if isinstance(message, ToolResultMessage):
+        pieces += _fate(message)
+    pieces.append((f"  {moments.shown(entry.time)}", "dim"))
+    decision = _decision(entry)
+    if decision:
+        pieces.append((f"  {decision}", "dim"))
+    paper.line(*pieces)
+    for passage in _passages(message, entry, log):
+        _print_passage(paper, passage, is_whole=is_whole)
+
+
+def _fate(result: ToolResultMessage) -> list[Styled]:
+    style = "green" if result.outcome is Outcome.OK else "red"
+    name = f"{on_one_line(result.tool_name)} ({on_one_line(result.tool_call_id)})".lstrip()
+    took = "" if result.duration_s is None else f" {result.duration_s:.2f} s"
+    return [f" {name} ", (f"{result.outcome}{took}", style)]
+
+
+def _decision(entry: Entry) -> str:
+    by = None if entry.audit is None else entry.audit.get("actor")
+    name = f" by {on_one_line(by)}" if isinstance(by, str) else ""
+    decision = "" if entry.decision is None else on_one_line(entry.decision)
+    if decided_by(entry.payload) is not None:  # it is said below
+        return ""
+    return f"[{decision}{name}]" if decision or name else ""
+
+
+def _passages(message: Message | None, entry: Entry, log: Log) -> list[Passage]:
+    if message is None:
+        return [Passage(remark_of(entry.payload, log), "dim")]
+    return list(passages_of(message))
+
+
+def _print_passage(paper: Paper, passage: Passage, *, is_whole: bool) -> None:
+    text, omitted = passage.text.rstrip("\n"), ""
+    if not is_whole:
+        text, omitted = _shortened(text, may_be_cut=passage.may_be_cut)
+    for line in text.split("\n"):
+        paper.line(_INDENT, (line, passage.style)) if line else paper.line()
+    if omitted:
+        paper.line(_INDENT, (omitted, "dim"))
+
+
+def _shortened(text: str, *, may_be_cut: bool) -> tuple[str, str]:
+    """Return the beginning of a text, and what to say about the rest of it."""
+    most_lines, most_characters = (
+        (_FEW_LINES, _FEW_CHARACTERS) if may_be_cut else (_MANY_LINES, _MANY_CHARACTERS)
+    )
+    shown = "\n".join(text[:most_characters].split("\n")[:most_lines])
+    left = len(text) - len(shown)
+    return shown, f"… {left:,} more characters (--all shows them)" if left else ""

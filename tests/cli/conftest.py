@@ -1,0 +1,43 @@
+"""Places for stores, and no way to the store of whoever runs the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.store.postgres_server import Server
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with nothing in it."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("XDG_DATA_HOME", "STENO_STORE", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+@pytest.fixture(params=["sqlite", "jsonl"])
+def address(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a store that is not there yet; commands use it unless told otherwise."""
+    kind: str = request.param
+    place = f"{kind}:{tmp_path / kind}"
+    monkeypatch.setenv("STENO_STORE", place)
+    return place
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """A server for the tests of this folder."""
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_address(postgres_server: Server) -> str:
+    """The address of an empty database."""
+    return postgres_server.new_database()

@@ -1,0 +1,216 @@
+"""`steno sessions fork`, `label`, `redact` and `rm`."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage
+from steno.content import Image, ImageData
+from steno.entry import Redaction
+from steno.store import open_store
+from tests.cli.program import keep_talk, on_terminal, run, steno
+
+
+def test_a_branch_begins_where_it_is_asked_for(address: str) -> None:
+    keep_talk(address)
+    for place, name in (("2", "by-number"), ("#6", "by-mark"), ("green", "by-label")):
+        told = steno("sessions", "fork", "talk", "--at", place, "--name", name)
+        assert (told.status, told.out) == (0, f"{name}\n")
+        number = "#2" if place == "2" else "#6"
+        assert told.err == f"steno: session talk goes on behind {number}, in branch {name}\n"
+    with open_store(address) as store:
+        conversation = store.open("talk")
+        assert [
+            len(conversation.entries(f"by-{what}")) for what in ("number", "mark", "label")
+        ] == [
+            2,
+            6,
+            6,
+        ]
+        assert conversation.branch == "by-label"
+
+
+def test_a_branch_without_a_name_is_named_after_the_time(address: str) -> None:
+    keep_talk(address)
+    told = steno("sessions", "fork", "talk")
+    assert re.fullmatch(r"fork-\d{8}-\d{6}\n", told.out)
+    with open_store(address) as store:
+        conversation = store.open("talk")
+        assert conversation.entries(told.out.strip()) == conversation.entries("main")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--name", "main"], "fork: there is a branch of this name; choose another with --name"),
+        (["--at", "10"], "entry: there is none of this name; `steno sessions tree` shows them"),
+        (["--at", "999"], "entry: there is none of this name; `steno sessions tree` shows them"),
+        (["--at", ""], "entry: there is none of this name; `steno sessions tree` shows them"),
+    ],
+)
+def test_a_fork_that_cannot_be_changes_nothing(
+    address: str, arguments: list[str], problem: str
+) -> None:
+    keep_talk(address)
+    before = steno("sessions", "tree", "talk", "--json").out
+    for clone in ([], ["--clone"]):
+        told = steno("sessions", "fork", "talk", *arguments, *clone)
+        assert told == (1, "", f"steno: {problem}\n")
+    assert steno("sessions", "tree", "talk", "--json").out == before
+    assert len(steno("sessions", "list", "--json").out.splitlines()) == 1
+
+
+def test_entries_that_begin_alike_have_to_be_told_apart(address: str) -> None:
+    conversation = keep_talk(address)
+    first = conversation.entries()[0].id
+    told = steno("sessions", "fork", "talk", "--at", first[:6])
+    assert told.status == 1
+    assert told.err.startswith(
+        f"steno: entry: several begin like this, name one of them: {first}, "
+    )
+    assert told.err.endswith(", ...\n")
+    assert steno("sessions", "fork", "talk", "--at", first[:-1]).status == 0
+
+
+def test_a_clone_is_a_session_of_its_own(address: str) -> None:
+    conversation = keep_talk(address)
+    told = steno("sessions", "fork", "talk", "--clone")
+    assert told.status == 0
+    clone = told.out.strip()
+    assert told.err == f"steno: session {clone} is a copy of talk\n"
+    with open_store(address) as store:
+        assert store.header(clone).cloned_from == "talk"
+        copied = store.open(clone)
+        assert copied.entries() == conversation.entries()
+        copied.append(ChatMessage.assistant("Only here"))
+        assert store.open("talk").entries() == conversation.entries()
+    assert steno("verify", clone).status == 0
+
+
+def test_a_clone_goes_on_where_it_is_asked_to(address: str) -> None:
+    keep_talk(address)
+    clone = steno("sessions", "fork", "talk", "--clone", "--at", "2").out.strip()
+    with open_store(address) as store:
+        assert len(store.open(clone).entries()) == 2
+        assert len(store.open("talk").entries()) == 8
+
+
+def test_an_entry_gets_a_name_by_which_it_is_found(address: str) -> None:
+    keep_talk(address)
+    told = steno("sessions", "label", "talk", "2", "the question")
+    assert told == (0, "", "steno: #2 is called the question\n")
+    assert "#2 user [the question]" in steno("sessions", "tree", "talk").out
+    assert steno("sessions", "fork", "talk", "--at", "the question").status == 0
+    told = steno("sessions", "label", "talk", "2", "")
+    assert (told.status, told.out) == (1, "")
+
+
+# -- redact --------------------------------------------------------------------------------------
+
+
+def test_content_is_taken_out_for_good_and_the_chain_holds(address: str, tmp_path: Path) -> None:
+    keep_talk(address)
+    told = steno("sessions", "redact", "talk", "2", "--reason", "private", "--actor", "ada")
+    assert told == (0, "", "steno: #2 was taken out, by ada\n")
+    assert "Is it broken?" not in steno("sessions", "show", "talk", "--all").out
+    assert "    #2 was taken out by ada: private\n" in steno("sessions", "show", "talk").out
+    checked = steno("verify", "talk")
+    assert checked.status == 0
+    assert "the content of 1 taken out" in checked.out
+    left = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"Is it broken" not in left
+    again = steno("sessions", "redact", "talk", "2", "--reason", "private")
+    assert again == (1, "", "steno: entry: there is nothing to take out of it\n")
+
+
+def test_whoever_takes_something_out_is_the_user_unless_it_is_said(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_talk(address)
+    monkeypatch.setenv("LOGNAME", "grace")
+    assert steno("sessions", "redact", "talk", "5", "--reason", "private").status == 0
+    with open_store(address) as store:
+        last = store.open("talk").entries()[-1].payload
+    assert isinstance(last, Redaction)
+    assert (last.actor, last.reason) == ("grace", "private")
+
+
+def test_nothing_is_taken_out_without_a_reason(address: str) -> None:
+    keep_talk(address)
+    assert steno("sessions", "redact", "talk", "2").status == 2
+    assert steno("sessions", "redact", "talk", "2", "--reason", "").status == 1
+    assert "Is it broken?" in steno("sessions", "show", "talk").out
+
+
+# -- rm ------------------------------------------------------------------------------------------
+
+
+def test_sessions_are_removed_without_a_question_only_if_that_is_said(address: str) -> None:
+    keep_talk(address)
+    told = steno("sessions", "rm", "talk")
+    assert told == (
+        2,
+        "",
+        "steno: rm: there is nobody to ask; add --yes to remove without a question\n",
+    )
+    assert steno("sessions", "rm", "talk", "--yes") == (0, "", "steno: removed: 1 session\n")
+    assert steno("sessions", "list").err == "steno: there are no sessions yet\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"), [("y\n", 0), ("yes\n", 0), ("n\n", 1), ("\n", 1), ("\x04", 1)]
+)
+def test_on_a_terminal_there_is_a_question(address: str, answer: str, left: int) -> None:
+    keep_talk(address)
+    told = on_terminal("sessions", "rm", "talk", answer=answer)
+    assert "  talk  Mend the build\n" in told.out
+    assert "Remove 1 session for good? [y/N]" in told.out
+    assert told.status == left
+    assert len(steno("sessions", "list", "--json").out.splitlines()) == left
+
+
+def test_if_one_name_is_wrong_nothing_is_removed(address: str) -> None:
+    keep_talk(address)
+    told = steno("sessions", "rm", "talk", "nobody", "--yes")
+    assert told.status == 1
+    assert told.err.startswith("steno: session: there is none of this name")
+    assert "talk" in steno("sessions", "list").out
+
+
+def test_a_session_named_twice_is_removed_once(address: str) -> None:
+    keep_talk(address)
+    assert steno("sessions", "rm", "talk", "ta", "last", "--yes").err == (
+        "steno: removed: 1 session\n"
+    )
+
+
+def test_blobs_of_removed_sessions_go_when_they_are_an_hour_old(tmp_path: Path) -> None:
+    address = f"jsonl:{tmp_path / 'kept'}"
+    picture = Image(source=ImageData(b"\x89PNG" * 8_000), mime_type="image/png")
+    with open_store(address) as store:
+        store.new([ChatMessage.user([picture])], id="seen")
+        store.new([ChatMessage.user("No picture")], id="unseen")
+        (blob,) = store.blobs()
+    for file in (tmp_path / "kept").rglob(f"*{blob.sha256[8:]}*"):
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+    assert steno("sessions", "rm", "unseen", "--yes", "--store", address).status == 0
+    with open_store(address) as store:
+        assert len(list(store.blobs())) == 1
+    assert steno("sessions", "rm", "seen", "--yes", "--store", address).status == 0
+    with open_store(address) as store:
+        assert list(store.blobs()) == []
+
+
+def test_a_damaged_session_can_be_removed(tmp_path: Path) -> None:
+    address = f"jsonl:{tmp_path / 'kept'}"
+    keep_talk(address)
+    (file,) = [path for path in (tmp_path / "kept").rglob("*") if "talk" in path.name]
+    lines = file.read_bytes().split(b"\n")
+    file.write_bytes(b"\n".join([lines[0], b"rubbish", *lines[2:]]))
+    assert steno("sessions", "show", "talk", "--store", address).status == 1
+    assert run("sessions", "rm", "talk", "--yes", "--store", address).status == 0
+    assert steno("sessions", "list", "--store", address).err == "steno: there are no sessions yet\n"

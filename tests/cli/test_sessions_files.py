@@ -1,0 +1,223 @@
+"""`steno sessions export` and `steno sessions import`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from steno import ChatMessage, Message
+from steno.codec import decode_document
+from steno.content import Image, ImageBlob, ImageData
+from steno.entry import Redaction
+from steno.store import open_store
+from tests.cli.program import keep_talk, run, steno
+
+FORMATS = ["steno", "jsonl", "audit", "session", "rows", "chat"]
+PICTURE = Image(source=ImageData(b"\x89PNG" * 8_000), mime_type="image/png")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_exported_can_be_imported_in_every_format(
+    address: str, tmp_path: Path, format: str
+) -> None:
+    conversation = keep_talk(address)
+    file = tmp_path / f"talk.{format}"
+    told = steno("sessions", "export", "talk", "--format", format, "-o", file)
+    assert (told.status, told.out) == (0, "")
+    assert file.stat().st_mode & 0o777 == 0o600
+    imported = steno("sessions", "import", file, "--id", "back", "--title", "Again")
+    assert (imported.status, imported.out) == (0, "back\n")
+    assert imported.err.endswith(f" from the format {format}\n")
+    with open_store(address) as store:
+        assert store.open("back").messages() == _as_said(conversation.messages(), format)
+        assert store.header("back").title == "Again"
+    assert steno("verify", "back").status == 0
+
+
+def _as_said(messages: tuple[Message, ...], format: str) -> tuple[Message, ...]:
+    """Return the messages without what a format has no words for."""
+    unsaid = {
+        "session": {"duration_s"},
+        "rows": {"duration_s", "usage"},
+        "chat": {"duration_s", "usage", "tool_name"},
+    }.get(format, set[str]())
+    defaults = {"duration_s": None, "usage": None, "tool_name": ""}
+    said: list[Message] = []
+    for message in messages:
+        absent = {name: defaults[name] for name in unsaid if hasattr(message, name)}
+        said.append(replace(message, **absent))
+    return tuple(said)
+
+
+def test_a_document_holds_the_branch_that_was_asked_for(address: str) -> None:
+    conversation = keep_talk(address)
+    told = steno("sessions", "export", "talk", "--branch", "other")
+    document = decode_document(told.out)
+    assert document.entries == conversation.entries("other")
+    assert document.id == "talk"
+    assert told.err == "session: left out: title\n"
+
+
+def test_losses_are_listed_and_forbidden_on_demand(address: str) -> None:
+    keep_talk(address)
+    told = steno("sessions", "export", "talk", "--format", "chat", "--strict")
+    assert told.status == 3
+    assert len(json.loads(told.out)) == 6
+    lines = told.err.splitlines()
+    assert "session: only the active branch is in the file" in lines
+    assert "entries[3]: left out: approval" in lines
+    assert steno("sessions", "export", "talk", "--format", "jsonl", "--strict").status == 0
+
+
+def test_a_file_that_is_there_is_not_written_over_unless_that_is_said(
+    address: str, tmp_path: Path
+) -> None:
+    keep_talk(address)
+    file = tmp_path / "talk.json"
+    file.write_text("mine")
+    arguments = ("sessions", "export", "talk", "-o", file)
+    told = steno(*arguments)
+    problem = "it is there already; choose another name, or add --force"
+    assert told == (1, "", f"steno: {file}: {problem}\n")
+    assert file.read_text() == "mine"
+    assert steno(*arguments, "--force").status == 0
+    assert decode_document(file.read_bytes()).id == "talk"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_what_is_no_file_is_never_replaced(address: str, tmp_path: Path) -> None:
+    keep_talk(address)
+    told = steno("sessions", "export", "talk", "--force", "-o", tmp_path)
+    assert told == (1, "", f"steno: {tmp_path}: it is not a file; choose another name\n")
+    told = steno("sessions", "export", "talk", "-o", tmp_path / "absent" / "file")
+    assert told.status == 1
+    assert told.err == (
+        f"steno: {tmp_path}/absent/file: cannot be written: No such file or directory; "
+        "make room or write elsewhere\n"
+    )
+
+
+def test_a_link_is_followed_and_stays_a_link(address: str, tmp_path: Path) -> None:
+    keep_talk(address)
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert steno("sessions", "export", "talk", "--force", "-o", tmp_path / "link").status == 0
+    assert (tmp_path / "link").is_symlink()
+    assert decode_document((tmp_path / "real").read_bytes()).id == "talk"
+
+
+def test_lines_hold_all_branches_and_digests(address: str, tmp_path: Path) -> None:
+    keep_talk(address)
+    told = steno("sessions", "export", "talk", "--format", "jsonl", "--branch", "main")
+    assert told == (1, "", "steno: --branch: jsonl holds all branches; leave it out\n")
+    file = tmp_path / "talk.jsonl"
+    assert steno("sessions", "export", "talk", "--format", "jsonl", "-o", file).err == ""
+    heads = json.loads(steno("verify", "talk", "--json").out)["heads"]
+    assert steno("sessions", "import", file).err == (
+        "steno: import: there is a session of this id; give another by --id\n"
+    )
+    elsewhere = f"sqlite:{tmp_path / 'elsewhere.db'}"
+    assert steno("sessions", "import", file, "--store", elsewhere).out == "talk\n"
+    found = json.loads(steno("verify", "talk", "--json", "--store", elsewhere).out)
+    assert (found["heads"], found["entries"]) == (heads, 12)
+
+
+def test_images_travel_inside_of_documents(address: str) -> None:
+    with open_store(address) as store:
+        store.new([ChatMessage.user([PICTURE])], id="seen")
+    told = steno("sessions", "export", "seen")
+    assert told.err == ""
+    assert decode_document(told.out).messages[0].content == (PICTURE,)
+    lines = steno("sessions", "export", "seen", "--format", "jsonl")
+    assert lines.err == "session: left out: the bytes of 1 images\n"
+    assert steno("sessions", "import", "-", "--id", "new", data=told.out.encode()).status == 0
+    with open_store(address) as store:
+        (block,) = store.open("new").messages()[0].content
+        assert isinstance(block, Image)
+        assert isinstance(block.source, ImageBlob)
+
+
+def test_an_image_that_got_lost_is_a_loss(address: str) -> None:
+    with open_store(address) as store:
+        store.new([ChatMessage.user([PICTURE])], id="seen")
+        (blob,) = store.blobs()
+        store.remove_blob(blob.sha256)
+    told = steno("sessions", "export", "seen", "--strict")
+    assert told.status == 3
+    assert told.err == "entries[0]: the bytes of an image are not in the store\n"
+    assert blob.sha256 in told.out
+
+
+def test_what_was_taken_out_is_explained_in_the_copy(address: str) -> None:
+    keep_talk(address)
+    steno("sessions", "redact", "talk", "2", "--reason", "private", "--actor", "ada")
+    document = steno("sessions", "export", "talk", "--branch", "other").out
+    assert steno("sessions", "import", "-", "--id", "copy", data=document.encode()).status == 0
+    checked = steno("verify", "copy")
+    assert (checked.status, checked.err) == (0, "")
+    with open_store(address) as store:
+        last = store.open("copy").entries()[-1].payload
+    assert isinstance(last, Redaction)
+    assert last.actor == "steno import"
+
+
+# -- import --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "stdin: not valid JSON: Input data was truncated"),
+        (b"{", "stdin: not valid JSON: Input data was truncated"),
+        (b"[]", "stdin: file: is in no format that is known; name the one that it is in"),
+        (b"\xff\xfe", "stdin: not valid UTF-8 at byte 0"),
+        (b'{"version": 99}', "stdin: written in format 99; this steno reads up to 2: upgrade it"),
+        (b'{"crc":"00000000","session":{}}', "stdin: line 1: its checksum does not fit"),
+        (b'[{"kind": "tool_call", "data_json": "{"}]', "stdin: "),
+    ],
+)
+def test_a_bad_file_adds_nothing(address: str, data: bytes, problem: str) -> None:
+    keep_talk(address)
+    told = steno("sessions", "import", "-", data=data)
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith(f"steno: {problem}")
+    assert told.err.count("\n") == 1
+    assert len(steno("sessions", "list", "--json").out.splitlines()) == 1
+
+
+def test_a_bad_file_does_not_even_make_a_store(home: Path) -> None:
+    assert steno("sessions", "import", "-", data=b"{").status == 1
+    assert list(home.iterdir()) == []
+    told = steno("sessions", "import", home / "absent.json")
+    assert told == (1, "", f"steno: {home}/absent.json: No such file or directory\n")
+
+
+def test_lines_that_were_changed_are_refused(address: str, tmp_path: Path) -> None:
+    keep_talk(address)
+    file = tmp_path / "talk.jsonl"
+    steno("sessions", "export", "talk", "--format", "jsonl", "-o", file)
+    lines = file.read_bytes().splitlines()
+    for changed, problem in (
+        ([lines[0], *lines[2:]], "record 2"),
+        ([*lines[:3], lines[2], *lines[3:]], "record 2"),
+        ([lines[0], lines[0]], "line 2: the header comes first, and once"),
+        (lines[1:], "line 1: the header comes first, and once"),
+        ([*lines[:2], lines[2][:-20]], "line 3: its checksum does not fit"),
+    ):
+        told = steno("sessions", "import", "-", "--id", "copy", data=b"\n".join(changed))
+        assert told.status == 1
+        assert told.err.startswith(f"steno: stdin: {problem}")
+    assert len(steno("sessions", "list", "--json").out.splitlines()) == 1
+
+
+def test_the_named_format_counts(address: str) -> None:
+    chat = b'[{"role": "user", "content": "Hi"}]'
+    told = steno("sessions", "import", "-", "--format", "audit", data=chat)
+    assert told.status == 1
+    assert told.err.startswith("steno: stdin: ")
+    assert steno("sessions", "import", "-", "--format", "morse", data=chat).status == 2
+    marked = b"\xef\xbb\xbf" + chat
+    assert run("sessions", "import", "-", "--format", "chat", data=marked).status == 0

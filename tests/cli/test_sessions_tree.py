@@ -1,0 +1,160 @@
+"""`steno sessions tree` and `steno sessions search`."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from steno import ChatMessage
+from steno.store import MemoryStore, open_store
+from tests.cli.program import keep, keep_talk, on_terminal, steno
+
+
+def test_branches_labels_and_rewinds_are_drawn(address: str) -> None:
+    keep_talk(address)
+    told = steno("sessions", "tree", "talk")
+    assert told.status == 0
+    assert (
+        told.out
+        == """\
+session talk
+* #1 system  You mend code.
+: … 4 entries (--all shows them)
+* #6 assistant [green]  All green.
+|\\
+| * #7 label  #6 is green
+| * #8 mode_change  act → plan
+| * #9 user  What next?
+|\\
+| * #11 user <- other  Another way
+* #12 rewind  goes on from before; #9 was the last
+* #13 user <- main (active)  Once more
+"""
+    )
+    whole = steno("sessions", "tree", "talk", "--all").out
+    assert "* #4 approval  c1 approved by ada: it only reads\n" in whole
+    assert '* #3 assistant  I look. → run_tests (c1) {"path": "tests"}\n' in whole
+    assert "--all" not in whole
+
+
+def test_a_long_run_is_folded_and_what_is_special_in_it_is_not(address: str) -> None:
+    made = MemoryStore()
+    conversation = made.new(id="long")
+    for number in range(20):
+        conversation.append(ChatMessage.user(f"q{number}"))
+        conversation.append(ChatMessage.assistant(f"a{number}"))
+    conversation.fork("early", at=conversation.entries()[9].id)
+    keep(made, address)
+    assert steno("sessions", "tree", "long").out.splitlines()[1:] == [
+        "* #1 user  q0",
+        ": … 8 entries (--all shows them)",
+        "* #10 assistant <- early (active)  a4",
+        ": … 29 entries (--all shows them)",
+        "* #40 assistant <- main  a19",
+    ]
+
+
+def test_a_branch_with_nothing_in_it_is_drawn_too(address: str) -> None:
+    with open_store(address) as store:
+        store.new(id="new").fork("start")
+    assert steno("sessions", "tree", "new").out == "session new\n(nothing yet) <- start (active)\n"
+
+
+def test_branches_of_branches_go_further_right(address: str) -> None:
+    with open_store(address) as store:
+        conversation = store.new([ChatMessage.user("root")], id="deep")
+        root = conversation.entries()[0].id
+        conversation.fork("one")
+        aside = conversation.append(ChatMessage.user("aside"), branch="one").id
+        conversation.append(ChatMessage.user("aside on"), branch="one")
+        conversation.fork("two", at=aside)
+        conversation.append(ChatMessage.user("further"), branch="two")
+        conversation.append(ChatMessage.user("on"), branch="main")
+        assert conversation.entry(aside).parent == root
+    assert steno("sessions", "tree", "deep").out.splitlines()[1:] == [
+        "* #1 user  root",
+        "|\\",
+        "| * #3 user  aside",
+        "| |\\",
+        "| | * #4 user <- one  aside on",
+        "| * #6 user <- two  further",
+        "* #7 user <- main (active)  on",
+    ]
+
+
+def test_a_very_long_and_very_forked_session_is_drawn(address: str) -> None:
+    made = MemoryStore()
+    conversation = made.new(id="many")
+    for number in range(1500):
+        conversation.append(ChatMessage.user(f"q{number}"))
+    entries = conversation.entries()
+    for number in range(3, 1500, 5):
+        conversation.fork(f"b{number}", at=entries[number].id)
+        conversation.append(ChatMessage.user("elsewhere"), branch=f"b{number}")
+    keep(made, address)
+    told = steno("sessions", "tree", "many", "--all")
+    assert told.status == 0
+    assert told.out.count("* #") == 1800
+
+
+def test_the_tree_for_programs_has_one_entry_a_line(address: str) -> None:
+    conversation = keep_talk(address)
+    rows = [
+        json.loads(line) for line in steno("sessions", "tree", "talk", "--json").out.splitlines()
+    ]
+    assert [row["number"] for row in rows] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13]
+    green, end = rows[5], rows[-1]
+    assert (green["type"], green["labels"], green["active"]) == ("assistant", ["green"], True)
+    assert (end["branches"], end["id"]) == (["main"], conversation.entries("main")[-1].id)
+    assert not rows[8]["active"]
+
+
+def test_lines_are_no_longer_than_the_terminal(address: str) -> None:
+    with open_store(address) as store:
+        store.new([ChatMessage.user("word " * 100)], id="wide")
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", on_terminal("sessions", "tree", "wide").out)
+    assert max(map(len, shown.splitlines())) == 80
+
+
+# -- search --------------------------------------------------------------------------------------
+
+
+def test_entries_are_found_by_all_their_words(address: str) -> None:
+    keep_talk(address)
+    told = steno("sessions", "search", "GREEN", "all")
+    assert told.status == 0
+    (line,) = told.out.splitlines()[1:]
+    assert re.fullmatch(r"talk +#6  assistant  (now|\d+ s ago) +All green\.", line)
+    found = json.loads(steno("sessions", "search", "passed", "--json").out)
+    assert found.pop("time").endswith("Z")
+    assert len(found.pop("entry")) == 36
+    assert found == {
+        "session": "talk",
+        "number": 5,
+        "type": "tool_result",
+        "snippet": "3 passed",
+    }
+
+
+def test_an_entry_of_a_copy_is_found_in_both_sessions(address: str) -> None:
+    keep_talk(address)
+    clone = steno("sessions", "fork", "talk", "--clone").out.strip()
+    lines = steno("sessions", "search", "passed", "--json").out.splitlines()
+    found = [json.loads(line) for line in lines]
+    assert {(hit["session"], hit["number"]) for hit in found} == {("talk", 5), (clone, 5)}
+
+
+def test_as_many_are_found_as_are_wanted(address: str) -> None:
+    made = MemoryStore()
+    made.new([ChatMessage.user(f"needle {number}") for number in range(30)])
+    keep(made, address)
+    assert len(steno("sessions", "search", "needle", "--json").out.splitlines()) == 20
+    found = steno("sessions", "search", "needle", "--limit", "2", "--json").out
+    assert len(found.splitlines()) == 2
+
+
+def test_words_that_are_nowhere_are_not_an_error(address: str) -> None:
+    keep_talk(address)
+    none = (0, "", "steno: no entry holds all of these words\n")
+    assert steno("sessions", "search", "haystack") == none
+    assert steno("sessions", "search", "?!") == none
