@@ -15,6 +15,7 @@ from bench import (
     codec,
     construct,
     history,
+    log,
     memory,
     plot,
     report,
@@ -35,6 +36,7 @@ WORKS: dict[str, Callable[[Stopwatch], list[Finding]]] = {
     "history": history.run,
     "tools": tools.run,
     "wires": wires.run,
+    "log": log.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -1,0 +1,110 @@
+"""What the log is fed with: messages of a given size, and sessions that are already long.
+
+A text is a piece of a made-up coding session, each one cut from another place, so that no two are
+the same. Users and models take turns: the shortest step that a conversation can take.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import count, islice
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from bench.conversation import make_conversation
+from steno import ChatMessage, Message
+from steno.codec import encode_entry
+from steno.conversation import Conversation
+from steno.identity import utc_now
+from steno.record import Header, Record
+from steno.store import MemoryStore, Store, open_store
+
+STORES = ("jsonl", "sqlite")
+SIZE = 500
+"""Bytes of an encoded entry, where nothing else is said."""
+SESSION = "long"
+_T = TypeVar("_T")
+
+
+@cache
+def _corpus() -> str:
+    return "\n".join(turn.text for turn in make_conversation(4_000) if turn.text)
+
+
+def texts(size: int = SIZE) -> Iterator[str]:
+    """Return texts without end, whose entries take about `size` bytes each."""
+    corpus = _corpus()
+    length = size - _OVERHEAD - size // 25  # JSON escapes line ends and quotes
+    stride = length + 977
+    for number in count():
+        start = number * stride % (len(corpus) - length)
+        yield corpus[start : start + length]
+
+
+def messages(size: int = SIZE) -> Iterator[Message]:
+    """Return what a user and a model say in turn, without end."""
+    said = texts(size)
+    while True:
+        yield ChatMessage.user(next(said))
+        yield ChatMessage.assistant(next(said))
+
+
+def _measure_overhead() -> int:
+    conversation = Conversation([ChatMessage.user("x")])
+    return len(encode_entry(conversation.append(ChatMessage.assistant("x")))) - 1
+
+
+_OVERHEAD = _measure_overhead()
+
+
+@cache
+def records(length: int, size: int = SIZE) -> tuple[Record, ...]:
+    """Return the records of a session with `length` entries."""
+    store = MemoryStore()
+    store.new(islice(messages(size), length), id=SESSION)
+    return tuple(store.records(SESSION))
+
+
+def open_filled(kind: str, folder: Path, length: int) -> Store:
+    """Make a store in `folder` with one session of `length` entries."""
+    make_folder(folder, anew=True)
+    store = open_store(address(kind, folder))
+    store.add_session(Header(id=SESSION, created_at=utc_now()), records(length))
+    return store
+
+
+def make_folder(folder: Path, *, anew: bool) -> None:
+    """Make a folder; whatever was in one made anew is gone."""
+    if anew:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def address(kind: str, folder: Path) -> str:
+    """Return the address of the one store in `folder`."""
+    return f"{kind}:{folder / 'store'}"
+
+
+class Stage(Generic[_T]):
+    """Something of a certain length that work makes longer, and that is then made anew.
+
+    It may grow by a fifth, or by ten where that is less: what is measured at 10 stays near 10.
+    """
+
+    def __init__(self, length: int, step: int, make: Callable[[], _T]) -> None:
+        """Begin when it is first asked for; `step` is what one use of it adds."""
+        self._limit = max(10, length // 5)
+        self._step = step
+        self._make = make
+        self._grown = self._limit
+        self._made: _T | None = None
+
+    def __call__(self) -> _T:
+        """Return it for one more use."""
+        if self._made is None or self._grown + self._step > self._limit:
+            self._made = self._make()
+            self._grown = 0
+        self._grown += self._step
+        return self._made
