@@ -1,0 +1,178 @@
+r"""Flat chat lists: role, content, tool_calls and tool_call_id.
+
+    [{"role": "user", "content": "Is it broken?"},
+     {"role": "assistant", "content": null, "tool_calls": [
+       {"id": "c1", "type": "function",
+        "function": {"name": "run_tests", "arguments": "{\"path\": \"tests\"}"}}]},
+     {"role": "tool", "tool_call_id": "c1", "content": "3 passed"}]
+
+Reading is the codec's business; it also takes calls without `function`, arguments that are
+objects, and an object with the list in `messages`. A result that failed has `"is_error": true`.
+Several texts in one message are a list of parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+from msgspec.structs import replace
+
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.codec import decode_document
+from steno.content import OWN_FORMAT, Opaque, Text
+from steno.entry import Entry, Payload
+from steno.errors import InvalidDocument
+from steno.formats.documents import Written, note_differences, theirs
+from steno.formats.format import Exported, Imported, in_line
+from steno.formats.losses import Losses, Words
+from steno.formats.text import (
+    Object,
+    array_at,
+    object_at,
+    put_back,
+    read_input,
+    words_of_others,
+    write,
+    write_array,
+    write_object,
+)
+from steno.identity import new_id
+from steno.message import AssistantMessage, Message, SystemMessage, ToolResultMessage, UserMessage
+from steno.outcome import Outcome
+from steno.record import Header
+
+NAME: Final = "chat"
+
+_WORDS: Final[Words] = {
+    SystemMessage: frozenset({"content", "unknown"}),
+    UserMessage: frozenset({"content", "unknown"}),
+    AssistantMessage: frozenset({"content", "unknown"}),
+    # The name of the tool stands in the call that is answered.
+    ToolResultMessage: frozenset({"tool_call_id", "tool_name", "content", "outcome", "unknown"}),
+    Text: frozenset({"text", "unknown"}),
+    ToolCall: frozenset({"id", "name", "original_name", "arguments", "unknown"}),
+    InvalidToolCall: frozenset({"id", "name", "arguments", "reason", "unknown"}),
+    Opaque: frozenset(Opaque.__struct_fields__),
+}
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+def decode(data: bytes) -> Imported:
+    """Read a flat chat list, bare or in an object. Raises InvalidDocument if it is none."""
+    raw = read_input(data)
+    around: Object = {} if raw.lstrip().startswith(b"[") else object_at(raw, "chat")
+    if around.get("version", b"0") != b"0":
+        raise InvalidDocument("chat: a flat list has no version; name another format")
+    parts = array_at(around.pop("messages", b"null") if around else raw, "messages")
+    document = decode_document(raw)
+    before = document.entries[: len(document.entries) - len(parts)]
+    entries = [*before]
+    for entry, part in zip(document.entries[len(before) :], parts, strict=True):
+        entries.append(entry if entry.message is not None else theirs(entry, part, NAME))
+    if before:
+        del around["system_prompt"]  # it is an entry now
+    kept = {name: value.decode() for name, value in around.items()}
+    header = Header(id=document.id or new_id(), created_at=document.created_at)
+    return Imported(replace(header, about={NAME: kept}) if kept else header, in_line(entries))
+
+
+# -- writing ---------------------------------------------------------------------------------
+
+
+def encode(header: Header, entries: Sequence[Entry]) -> Exported:
+    """Write a flat chat list; in an object, if one with more in it was read."""
+    losses = Losses(NAME, _WORDS)
+    losses.of_header(header)
+    if entries:
+        losses.note("entries", "left out: their ids and times")
+    names: dict[str, str] = {}
+    written: list[Written] = []
+    parts: list[bytes] = []
+    for number, entry in enumerate(entries):
+        place = f"entries[{number}]"
+        part = _part(entry)
+        if part is None:
+            losses.leave_out(place, [str(entry.payload.__struct_config__.tag)])
+            continue
+        parts.append(part)
+        has_loss = losses.leave_out(place, _unsaid(entry, names, losses))
+        written.append(Written(place, _without_tool_name(entry.payload), has_loss))
+    data = write_array(parts)
+    around = put_back({}, (header.about or {}).get(NAME))
+    if around:
+        data = write_object(around | {"messages": data})
+    note_differences(written, decode(write_array(parts)).entries, losses)
+    return Exported(data, losses.result())
+
+
+def _unsaid(entry: Entry, names: dict[str, str], losses: Losses) -> list[str]:
+    """Return what of an entry has no words here; `names` are those of the calls so far."""
+    found = losses.of_entry(entry)
+    message = entry.message
+    if message is None:
+        return found
+    found += losses.of_message(message)
+    names |= {call.id: call.name for call in message.tool_calls}
+    if isinstance(message, ToolResultMessage):
+        if message.outcome not in (Outcome.OK, Outcome.ERROR):
+            found.append(f"outcome ({message.outcome}, told as an error)")
+        if message.tool_name not in ("", names.get(message.tool_call_id)):
+            found.append("tool_name")
+    return found
+
+
+def _without_tool_name(payload: Payload) -> Payload:
+    return replace(payload, tool_name="") if isinstance(payload, ToolResultMessage) else payload
+
+
+def _part(entry: Entry) -> bytes | None:
+    """Write one message; None for what a flat list has no words for."""
+    message = entry.message
+    return words_of_others(entry.payload, NAME) if message is None else _message(message)
+
+
+def _message(message: Message) -> bytes | None:
+    content = _content(message)
+    members: Object = {"role": write(message.role), "content": content or b'""'}
+    match message:
+        case SystemMessage() | UserMessage():
+            if content is None:
+                return None
+        case AssistantMessage():
+            calls = [_call(call) for call in message.tool_calls]
+            if calls:
+                members |= {"content": content or b"null", "tool_calls": write_array(calls)}
+        case ToolResultMessage():
+            members["tool_call_id"] = write(message.tool_call_id)
+            if message.is_error:
+                members["is_error"] = b"true"
+        case _:
+            assert_never(message)
+    return write_object(members, message.unknown)
+
+
+def _content(message: Message) -> bytes | None:
+    """Write a text as it is, several as parts; None if there is none."""
+    parts: list[bytes] = []
+    is_plain = True
+    for block in message.content:
+        if isinstance(block, Text):
+            is_plain = is_plain and not block.unknown
+            members = {"type": b'"text"', "text": write(block.text)}
+            parts.append(write_object(members, block.unknown))
+        elif isinstance(block, Opaque) and block.origin == OWN_FORMAT:
+            is_plain = False
+            parts.append(block.raw.encode())
+    if len(parts) == 1 and is_plain:
+        return write(message.text)
+    return write_array(parts) if parts else None
+
+
+def _call(call: AnyToolCall) -> bytes:
+    name = (isinstance(call, ToolCall) and call.original_name) or call.name
+    function = write_object({"name": write(name), "arguments": write(call.arguments)})
+    members = {"id": write(call.id), "type": b'"function"', "function": function}
+    return write_object(members, call.unknown)

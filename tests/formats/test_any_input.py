@@ -1,0 +1,258 @@
+"""Whatever a file holds, it is read or refused; and its format is known by what is in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steno import InvalidDocument, UserMessage
+from steno.formats import FORMATS, detect, seal
+from steno.json_object import is_json_text
+from steno.store import MemoryStore
+from tests.formats.test_audit import EXAMPLE as AUDIT
+from tests.formats.test_session import EXAMPLE as SESSION
+
+GOLDEN = Path(__file__).parents[1] / "data" / "golden"
+ROWS = json.dumps(
+    [
+        {"id": 1, "kind": "system", "content": "Be brief.", "data_json": None},
+        {"id": 2, "kind": "user", "content": "Hi", "data_json": "{}"},
+        {
+            "id": 3,
+            "kind": "tool_call",
+            "content": None,
+            "data_json": '{"tool_call_id":"a","name":"read","arguments":"{}"}',
+        },
+        {
+            "id": 4,
+            "kind": "tool",
+            "data_json": '{"tool_call_id":"a","output":"words","success":true}',
+        },
+        {"id": 5, "kind": "mark", "content": "here", "data_json": "not JSON"},
+    ]
+).encode()
+SAMPLES = {
+    "audit": AUDIT,
+    "session": SESSION,
+    "rows": ROWS,
+    "chat": (GOLDEN / "v0_openai_calls.json").read_bytes(),
+}
+every_format = pytest.mark.parametrize("name", list(FORMATS))
+SECRET = "hunter2"
+WRONG: tuple[Any, ...] = (
+    *(None, True, 0, -1, 10**400, 1.5, "", SECRET, [], [SECRET], {}, {"type": SECRET}),
+    [[[{"a": None}]]],
+)
+
+
+def survives(name: str, data: bytes) -> bool:
+    """Tell whether a file is read; it is stored and written then, too."""
+    format = FORMATS[name]
+    try:
+        imported = format.decode(data)
+    except InvalidDocument as exc:
+        return refused_discreetly(exc)
+    store = MemoryStore()
+    store.add_session(imported.header, seal(imported.entries))
+    assert store.verify(imported.header.id).is_intact
+    assert is_json_text(format.encode(*imported).data.decode())
+    return True
+
+
+def refused_discreetly(exc: InvalidDocument) -> bool:
+    assert SECRET not in str(exc)
+    return False
+
+
+def changed(node: Any, wrong: Any) -> Iterator[Any]:
+    """Return `node` with each of its parts replaced, one at a time."""
+    yield wrong
+    parts = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
+    for key, part in parts:
+        for other in changed(part, wrong):
+            copy = node.copy()
+            copy[key] = other
+            yield copy
+
+
+@every_format
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+@pytest.mark.requirement("S3-04")
+def test_a_value_of_the_wrong_type_anywhere_is_read_or_refused(name: str, wrong: Any) -> None:
+    for document in changed(json.loads(SAMPLES[name]), wrong):
+        survives(name, json.dumps(document).encode())
+
+
+@every_format
+def test_a_file_that_was_cut_off_is_refused(name: str) -> None:
+    data = SAMPLES[name].rstrip()
+    assert survives(name, data)
+    for length in range(0, len(data) - 1, 7):
+        assert not survives(name, data[:length]) or not data[:length].strip()
+
+
+@every_format
+def test_a_byte_order_mark_does_no_harm(name: str) -> None:
+    marked = FORMATS[name].decode(b"\xef\xbb\xbf" + SAMPLES[name])
+    plain = FORMATS[name].decode(SAMPLES[name])
+    assert [one.payload for one in marked.entries] == [one.payload for one in plain.entries]
+    assert detect(b"\xef\xbb\xbf" + SAMPLES[name]) == name
+
+
+@every_format
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e400", b"9" * 5000])
+def test_numbers_that_are_none_are_refused_and_large_ones_survive(name: str, number: bytes) -> None:
+    data = SAMPLES[name].strip()
+    odd = {
+        "audit": data[:-1] + b',"odd":' + number + b"}",
+        "session": data[:-1] + b',"odd":' + number + b"}",
+        "rows": data[:-1] + b',{"kind":"mark","odd":' + number + b"}]",
+        "chat": data[:-1] + b',"odd":' + number + b"}",
+    }[name]
+    is_number = number[:1].isdigit()
+    assert survives(name, odd) == is_number
+    if is_number:
+        assert number in FORMATS[name].encode(*FORMATS[name].decode(odd)).data
+
+
+@pytest.mark.parametrize("number", [b"1e400", b"9" * 5000])
+def test_numbers_that_nobody_can_read_are_refused_where_they_have_to_be_read(
+    number: bytes,
+) -> None:
+    survives("audit", b'{"entries":[{"message":{"type":"x"},"audit":{"n":' + number + b"}}]}")
+    survives(
+        "audit", b'{"entries":[{"message":{"type":"user","content":"a","n":' + number + b"}}]}"
+    )
+    assert survives(
+        "audit",
+        b'{"entries":[{"message":{"type":"tool_result","tool_id":"a","result":' + number + b"}}]}",
+    )
+    assert survives("rows", b'[{"kind":"user","content":"a","id":' + number + b"}]")
+    assert survives("session", b'{"version":1,"id":' + number + b',"messages":[]}')
+
+
+@every_format
+@pytest.mark.parametrize("shape", [b"[", b'{"a":'])
+def test_nesting_of_any_depth_is_read_or_refused(name: str, shape: bytes) -> None:
+    depth = 20_000
+    deep = shape * depth + b"1" + (b"]" if shape == b"[" else b"}") * depth
+    said = b'{"type":"user","content":"a","x":' + deep + b"}"
+    answered = b'{"type":"tool_result","tool_id":"a","result":' + deep + b"}"
+    documents = {
+        "audit": [
+            b'{"entries":[{"message":' + said + b"}]}",
+            b'{"entries":[{"message":' + answered + b"}]}",
+            b'{"entries":[{"message":{"type":"x"},"audit":' + deep + b"}]}",
+            b'{"entries":[{"message":{"type":"x"},"audit":{"steno":' + deep + b"}}]}",
+        ],
+        "session": [
+            b'{"version":1,"messages":[' + deep + b"," + said + b"]}",
+            b'{"version":1,"x":' + deep + b',"messages":[{"type":"user","content":' + deep + b"}]}",
+        ],
+        "rows": [
+            b'[{"kind":"mark","content":' + deep + b"}]",
+            b'[{"kind":"user","content":"a","x":' + deep + b"}]",
+        ],
+        "chat": [b'[{"role":"user","content":' + deep + b"}]"],
+    }
+    for data in (deep, deep[:-1], *documents[name]):
+        survives(name, data)
+
+
+@every_format
+@given(data=st.binary(max_size=40))
+def test_any_bytes_are_read_or_refused(name: str, data: bytes) -> None:
+    survives(name, data)
+
+
+@every_format
+def test_twenty_megabytes_are_read_and_written(name: str) -> None:
+    text = "words " * (20 * 1024 * 1024 // 6)
+    documents: dict[str, Any] = {
+        "audit": {"entries": [{"message": {"type": "user", "content": text}}]},
+        "session": {
+            "version": 1,
+            "messages": [{"type": "user", "content": [{"type": "text", "text": text}]}],
+        },
+        "rows": [{"kind": "user", "content": text}],
+        "chat": [{"role": "user", "content": text}],
+    }
+    imported = FORMATS[name].decode(json.dumps(documents[name]).encode())
+    (entry,) = imported.entries
+    assert isinstance(entry.payload, UserMessage)
+    assert entry.payload.text == text
+    assert len(FORMATS[name].encode(*imported).data) > len(text)
+
+
+@every_format
+def test_halves_of_surrogate_pairs_are_replaced(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    documents = {
+        "audit": b'{"entries":[{"message":{"type":"user","content":"a\\ud800"}}]}',
+        "session": b'{"version":1,"messages":[{"type":"user","content":[{"type":"text","text":"a\\ud800"}]}]}',
+        "rows": b'[{"kind":"user","content":"a\\ud800"}]',
+        "chat": b'[{"role":"user","content":"a\\ud800"}]',
+    }
+    (entry,) = FORMATS[name].decode(documents[name]).entries
+    assert isinstance(entry.payload, UserMessage)
+    assert entry.payload.text == "a\ufffd"
+    assert "surrogate" in caplog.text
+
+
+# -- detection -----------------------------------------------------------------------------------
+
+
+@every_format
+def test_each_format_is_known_by_its_content(name: str) -> None:
+    assert detect(SAMPLES[name]) == name
+    imported = FORMATS[name].decode(SAMPLES[name])
+    assert detect(FORMATS[name].encode(*imported).data) == name
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b'{"kind":"user","content":"a"}\n{"kind":"mark"}\n', "rows"),
+        (b'\n {"crc":"00000000","session":{"v":2,"id":"s"}}\n{"crc":"0', "jsonl"),
+        (b'{\n"messages":[]}', "chat"),
+        (b'[5,{"role":"user"}]', "chat"),
+        ((GOLDEN / "v1_session.json").read_bytes(), "session"),
+        ((GOLDEN / "v0_flat_chat.json").read_bytes(), "chat"),
+    ],
+)
+def test_formats_are_known_in_all_their_forms(data: bytes, name: str) -> None:
+    assert detect(data) == name
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"5", b"[]", b"{}", b"[1]", b"hello", b"\xff", b'{"version":2,"entries":[]}', b'{"a":1'],
+)
+def test_what_is_in_no_format_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidDocument):
+        detect(data)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_in_a_format_or_refused(data: bytes) -> None:
+    with suppress(InvalidDocument):
+        assert detect(data) in {*FORMATS, "jsonl"}
+
+
+def test_a_format_is_called_what_it_is_listed_as() -> None:
+    assert {format.name for format in FORMATS.values()} == set(FORMATS)
+    assert len({format.extension for format in FORMATS.values()}) == len(FORMATS)

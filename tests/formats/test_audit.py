@@ -1,0 +1,460 @@
+"""The audit log: the document's shape, everything in it, and back again."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steno import (
+    AnyToolCall,
+    AssistantMessage,
+    ChatMessage,
+    Entry,
+    InvalidDocument,
+    InvalidToolCall,
+    Opaque,
+    Outcome,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from steno.chain import verify
+from steno.codec import encode_payload
+from steno.conversation import Conversation
+from steno.entry import ApprovalStatus, Mode
+from steno.formats import FORMATS, Imported, seal
+from steno.message import Message
+from steno.record import Header
+from steno.store import MemoryStore
+from steno.testing import entries, texts
+from steno.testing.primitives import json_members
+from steno.views import Kind, kinds_of
+from tests.everything import DOCUMENT
+
+AUDIT = FORMATS["audit"]
+HEADER = Header(id="s")
+NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
+
+# The example of the document, with its "..." filled in.
+EXAMPLE = b"""{
+  "entries": [
+    {
+      "id": "uuid-1",
+      "timestamp": "2026-02-10T15:30:00Z",
+      "message": {"type": "user", "content": "read the README"},
+      "decision": "fs_read_permission_requested",
+      "audit": {"permission": "CapFSRead", "granted": true, "user_confirmed": true}
+    },
+    {
+      "id": "uuid-2",
+      "timestamp": "2026-02-10T15:30:05Z",
+      "message": {"type": "assistant_text", "content": "I'll read the README file for you."},
+      "decision": "planning",
+      "audit": {}
+    },
+    {
+      "id": "uuid-3",
+      "timestamp": "2026-02-10T15:30:06Z",
+      "message": {"type": "assistant_action", "tool_name": "fs.read", "tool_args": {"path": "README.md"}},
+      "decision": "tool_call_approved",
+      "audit": {"tool": "fs.read", "permission_verified": true}
+    },
+    {
+      "id": "uuid-4",
+      "timestamp": "2026-02-10T15:30:07Z",
+      "message": {"type": "tool_result", "tool_name": "fs.read", "success": true, "result": {"lines": 3}},
+      "decision": "tool_executed_successfully",
+      "audit": {"execution_time_ms": 42, "result_size_bytes": 1024}
+    }
+  ]
+}"""
+
+
+def rows(*found: Entry) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = json.loads(AUDIT.encode(HEADER, found).data)["entries"]
+    return listed
+
+
+def read(*listed: dict[str, Any]) -> tuple[Entry, ...]:
+    return AUDIT.decode(json.dumps({"entries": listed}).encode()).entries
+
+
+def key(entry: Entry) -> tuple[object, ...]:
+    return (entry.id, entry.time, entry.payload, entry.decision, entry.audit, entry.unknown)
+
+
+def calls_of(entry: Entry) -> tuple[AnyToolCall, ...]:
+    assert isinstance(entry.payload, AssistantMessage)
+    return entry.payload.tool_calls
+
+
+def said(message: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"id": "e", "timestamp": "2026-02-10T12:00:00Z", "message": message} | more
+
+
+# -- there and back ------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-03", "S1-08", "S1-09")
+@given(st.lists(entries(), max_size=3, unique_by=lambda entry: entry.id))
+def test_every_entry_comes_back_as_it_was(found: list[Entry]) -> None:
+    data = AUDIT.encode(HEADER, found).data
+    assert list(map(key, AUDIT.decode(data).entries)) == list(map(key, found))
+    for row in json.loads(data)["entries"]:
+        assert row.keys() == {"id", "timestamp", "message", "decision", "audit"}
+        assert row["message"]["type"] in set(Kind)
+
+
+@pytest.mark.requirement("S1-03", "S1-08", "S1-09")
+def test_every_payload_of_the_golden_document_comes_back() -> None:
+    exported = AUDIT.encode(HEADER, DOCUMENT.entries)
+    assert AUDIT.decode(exported.data).entries == DOCUMENT.entries
+    assert [str(loss) for loss in exported.losses] == ["session: left out: id"]
+
+
+@pytest.mark.requirement("S1-08")
+@given(entries(), texts(max_size=3), st.lists(st.integers(0, 3), max_size=2))
+def test_ids_that_look_like_parts_are_not_mistaken_for_them(
+    entry: Entry, id: str, numbers: list[int]
+) -> None:
+    listed = [
+        Entry(id=id + name, payload=entry.payload)
+        for name in dict.fromkeys(["#", *(f"##{number}" for number in numbers), "##1", "##1#1"])
+    ]
+    assert list(map(key, AUDIT.decode(AUDIT.encode(HEADER, listed).data).entries)) == list(
+        map(key, listed)
+    )
+
+
+@pytest.mark.parametrize("name", ["steno", "steno_entry"])
+def test_audit_data_under_our_own_names_comes_back(name: str) -> None:
+    for payload in (ChatMessage.user("Hi"), DOCUMENT.entries[5].payload):
+        entry = Entry(id="e", payload=payload, decision="", audit={name: {"type": "user"}, "a": 1})
+        assert AUDIT.decode(AUDIT.encode(HEADER, [entry]).data).entries == (entry,)
+        assert rows(entry)[0]["audit"]["a"] == 1
+
+
+@pytest.mark.requirement("S1-08")
+def test_an_entry_of_a_newer_version_comes_back() -> None:
+    store = MemoryStore()
+    store.new(id="s").append(ChatMessage.user("Hi"))
+    newer = AUDIT.decode(
+        b'{"entries":[{"message":{"type":"system_context","content":""},"audit":'
+        b'{"steno_entry":{"v":3,"id":"n","parent":null,"body":1.50}}}]}'
+    )
+    assert not newer.entries[0].is_understood
+    assert AUDIT.decode(AUDIT.encode(*newer).data).entries == newer.entries
+
+
+# -- the document's shape ------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-08")
+def test_the_example_of_the_document_is_read() -> None:
+    header, found = AUDIT.decode(EXAMPLE)
+    assert header.id
+    assert [entry.id for entry in found] == ["uuid-1", "uuid-2", "uuid-3", "uuid-4"]
+    assert [entry.decision for entry in found] == [
+        "fs_read_permission_requested",
+        "planning",
+        "tool_call_approved",
+        "tool_executed_successfully",
+    ]
+    assert found[2].audit == {"tool": "fs.read", "permission_verified": True}
+    assert found[0].time == datetime(2026, 2, 10, 15, 30, tzinfo=UTC)
+    assert [kinds_of(entry) for entry in found] == [
+        (Kind.USER,),
+        (Kind.ASSISTANT_TEXT,),
+        (Kind.ASSISTANT_ACTION,),
+        (Kind.TOOL_RESULT,),
+    ]
+    (call,) = calls_of(found[2])
+    assert isinstance(call, ToolCall)
+    assert (call.original_name, call.arguments) == ("fs.read", '{"path": "README.md"}')
+    result = found[3].payload
+    assert isinstance(result, ToolResult)
+    assert (result.tool_call_id, result.tool_name) == (call.id, call.name)
+    assert (result.text, result.details) == ('{"lines": 3}', {"lines": 3})
+
+
+@pytest.mark.requirement("S1-08")
+def test_the_example_of_the_document_is_written_as_it_was_but_for_the_ids_it_left_out() -> None:
+    written = json.loads(AUDIT.encode(*AUDIT.decode(EXAMPLE)).data)
+    expected = json.loads(EXAMPLE)
+    for number in (2, 3):
+        expected["entries"][number]["message"]["tool_id"] = "uuid-3"
+    assert written == expected
+
+
+@pytest.mark.requirement("S1-03")
+def test_plain_messages_of_every_kind_look_like_the_document() -> None:
+    call = ToolCall(id="c1", name="read", arguments='{"path": "a"}')
+    result = ChatMessage.tool_result("c1", "words", tool_name="read", started_at=NOON)
+    failed = ToolResult.error("c2", "no such file")
+    listed: list[Message] = [
+        ChatMessage.system("Be brief."),
+        ChatMessage.user("Read a."),
+        ChatMessage.assistant("I read."),
+        ChatMessage.assistant(None, [call]),
+        result,
+        failed,
+    ]
+    found = [Entry(id=f"e{n}", time=NOON, payload=one) for n, one in enumerate(listed)]
+    assert [row["message"] for row in rows(*found)] == [
+        {"type": "system_context", "content": "Be brief."},
+        {"type": "user", "content": "Read a."},
+        {"type": "assistant_text", "content": "I read."},
+        {
+            "type": "assistant_action",
+            "tool_name": "read",
+            "tool_args": {"path": "a"},
+            "tool_id": "c1",
+        },
+        {
+            "type": "tool_result",
+            "tool_id": "c1",
+            "tool_name": "read",
+            "success": True,
+            "result": "words",
+            "executed_at": "2026-02-10T12:00:00Z",
+        },
+        {
+            "type": "tool_error",
+            "tool_id": "c2",
+            "tool_name": "",
+            "success": False,
+            "error": "no such file",
+        },
+    ]
+    assert all((row["decision"], row["audit"]) == ("", {}) for row in rows(*found))
+    assert rows(Entry(id="e", payload=failed))[0]["timestamp"] == "0001-01-01T00:00:00Z"
+
+
+@pytest.mark.requirement("S1-03", "S1-08")
+def test_a_turn_of_text_and_calls_becomes_several_entries_and_one_again() -> None:
+    calls = [ToolCall(id=id, name="read", arguments='{"n": 1.0}') for id in ("a", "b")]
+    turn = Entry(
+        id="t", time=NOON, payload=ChatMessage.assistant("Both.", calls), decision="planning"
+    )
+    listed = rows(turn)
+    assert [row["id"] for row in listed] == ["t", "t#1", "t#2"]
+    assert [row["message"]["type"] for row in listed] == [
+        "assistant_text",
+        "assistant_action",
+        "assistant_action",
+    ]
+    assert [row["decision"] for row in listed] == ["planning", "", ""]
+    assert all(row["audit"] == {} for row in listed)
+    assert read(*listed) == (turn,)
+
+
+@pytest.mark.requirement("S1-03", "S1-08")
+def test_what_the_plain_shape_does_not_say_stands_beside_it() -> None:
+    message = AssistantMessage(content=(Thinking("Hm."), Text("Yes.")))
+    (row,) = rows(Entry(id="e", payload=message))
+    assert row["message"] == {"type": "assistant_text", "content": "Yes."}
+    assert row["audit"] == {"steno": json.loads(encode_payload(message))}
+
+
+@pytest.mark.requirement("S1-03", "S1-08")
+def test_what_is_no_message_is_context_whose_decision_names_it() -> None:
+    conversation = Conversation([ChatMessage.user("Hi")])
+    conversation.change_mode(Mode.PLAN)
+    conversation.label(conversation.entries()[0].id, "start")
+    _, mode, label = rows(*conversation.entries())
+    assert mode["message"] == {"type": "system_context", "content": ""}
+    assert mode["decision"] == "mode_change"
+    assert mode["audit"] == {"steno": {"type": "mode_change", "old": "act", "new": "plan"}}
+    assert (label["message"]["content"], label["decision"]) == ("start", "label")
+    assert read(*rows(*conversation.entries())) == conversation.entries()
+
+
+# -- decisions about calls -----------------------------------------------------------------------
+
+
+def decided(*statuses: ApprovalStatus) -> Conversation:
+    calls = [ToolCall(id=f"c{n}", name="read") for n, _ in enumerate(statuses)]
+    conversation = Conversation([ChatMessage.user("Hi"), ChatMessage.assistant("Now.", calls)])
+    for number, status in enumerate(statuses):
+        rule = "reads" if status is ApprovalStatus.DENIED else None
+        actor = "ada" if status is ApprovalStatus.APPROVED else None
+        conversation.decide(f"c{number}", status, actor=actor, rule=rule)
+    return conversation
+
+
+@pytest.mark.requirement("S1-03", "S1-08")
+def test_a_call_shows_what_was_decided_about_it() -> None:
+    conversation = decided(ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.PENDING)
+    listed = rows(*conversation.entries())
+    assert [(row["decision"], row["audit"]) for row in listed[1:5]] == [
+        ("", {}),
+        ("tool_call_approved", {"tool": "read", "actor": "ada"}),
+        ("tool_call_denied", {"tool": "read", "rule": "reads"}),
+        ("", {}),
+    ]
+    assert [row["decision"] for row in listed[5:]] == ["approved", "denied", "pending"]
+    assert read(*listed) == conversation.entries()
+
+
+@pytest.mark.requirement("S1-08")
+def test_a_decision_that_an_entry_has_itself_is_the_one_that_is_shown() -> None:
+    conversation = decided(ApprovalStatus.APPROVED)
+    turn = conversation.entries()[1]
+    action = ChatMessage.assistant(None, calls_of(turn))
+    for decision, audit in (
+        ("asked", None),
+        (None, {"a": 1}),
+        ("tool_call_approved", {"tool": "read", "actor": "ada"}),
+    ):
+        own = Entry(id="own", payload=action, decision=decision, audit=audit)
+        listed = [own, *conversation.entries()[2:]]
+        (row, *_) = rows(*listed)
+        assert (row["decision"], row["audit"].items() >= (audit or {}).items()) == (
+            decision or "",
+            True,
+        )
+        assert list(map(key, read(*rows(*listed)))) == list(map(key, listed))
+
+
+# -- what others write ---------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-08")
+@given(json_members(max_leaves=3), json_members(max_leaves=3), json_members(max_leaves=3))
+def test_what_others_add_is_kept_and_written_back(
+    message: dict[str, Any], row: dict[str, Any], top: dict[str, Any]
+) -> None:
+    message = {name: part for name, part in message.items() if name != "$entry"}
+    listed = [said(message | {"type": "user", "content": "Hi"}, decision="", audit={})]
+    document = top | {"entries": [row | one for one in listed]}
+    imported = AUDIT.decode(json.dumps(document).encode())
+    assert imported.entries[0].message is not None
+    assert json.loads(AUDIT.encode(*imported).data) == document
+
+
+@pytest.mark.requirement("S1-08")
+def test_a_type_of_message_that_only_others_know_is_kept_and_never_sent() -> None:
+    raw = b'{"entries":[{"id":"e","timestamp":"0001-01-01T00:00:00Z","message":{"type": "reasoning","depth":1.50},"decision":"","audit":{},"level":7}]}'
+    imported = AUDIT.decode(raw)
+    (entry,) = imported.entries
+    assert isinstance(entry.payload, Opaque)
+    assert not isinstance(entry.payload, Message)
+    assert AUDIT.encode(*imported).data == raw
+
+
+def test_results_without_an_id_answer_the_first_call_of_their_tool() -> None:
+    action = {"type": "assistant_action", "tool_args": None}
+    found = read(
+        said(action | {"tool_name": "a"}, id="1"),
+        said(action | {"tool_name": "b.c"}, id="2"),
+        said({"type": "tool_error", "tool_name": "b.c", "error": "no"}, id="3"),
+        said({"type": "tool_result", "result": [1, 2.0]}, id="4"),
+    )
+    second, first = found[2].payload, found[3].payload
+    assert isinstance(second, ToolResult)
+    assert isinstance(first, ToolResult)
+    assert (second.tool_call_id, second.outcome) == ("2", Outcome.ERROR)
+    assert (first.tool_call_id, first.text, first.details) == (
+        "1",
+        "[1, 2.0]",
+        {"result": [1, 2.0]},
+    )
+
+
+def test_a_call_that_nobody_can_run_is_read_as_one() -> None:
+    (entry,) = read(said({"type": "assistant_action", "tool_name": "no name at all"}))
+    assert isinstance(calls_of(entry)[0], InvalidToolCall)
+
+
+def test_parts_that_say_something_of_their_own_stay_entries_of_their_own() -> None:
+    text = {"type": "assistant_text", "content": "a"}
+    for more in ({"decision": "d"}, {"audit": {"a": 1}}, {"x": 1}, {"timestamp": None}):
+        assert len(read(said(text, id="t"), said(text, id="t#1") | more)) == 2
+    assert len(read(said(text, id="t"), said(text, id="t#1"), said(text, id="t#2"))) == 1
+    assert len(read(said(text, id="t"), said(text, id="t#2"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "place"),
+    [
+        (5, "entries[0]: must be an object"),
+        ({}, "entries[0].message: must be an object"),
+        (said({}), "entries[0].message.type: must name"),
+        (said({"type": 5}), "entries[0].message.type: must be a string"),
+        (said({"type": "user"}), "entries[0].message.content: must be a string"),
+        (said({"type": "user", "content": " \n"}), "entries[0].message: user message: text must"),
+        (said({"type": "assistant_action"}), "entries[0].message.tool_name: an action must"),
+        (
+            said({"type": "assistant_action", "tool_name": "a", "tool_args": [1]}),
+            "entries[0].message.tool_args: must be an object",
+        ),
+        (said({"type": "tool_result", "result": 1}), "entries[0].message.tool_id: must name"),
+        (
+            said({"type": "tool_result", "tool_id": "a", "success": False}),
+            "entries[0].message.success: must be true",
+        ),
+        (said({"type": "x"}, timestamp="soon"), "entries[0].timestamp: must be a time"),
+        (said({"type": "x"}, timestamp="2026-02-10T12:00:00"), "entries[0].timestamp: must be"),
+        (said({"type": "x"}, decision=5), "entries[0].decision: must be a string"),
+        (said({"type": "x"}, audit=[]), "entries[0].audit: must be an object"),
+        (said({"type": "x"}, id=7), "entries[0].id: must be a string"),
+        (said({"type": "x"}, audit={"steno_entry": 5}), "entries[0].audit.steno_entry: must be"),
+    ],
+)
+@pytest.mark.requirement("S1-08")
+def test_what_is_not_of_the_shape_is_refused_with_its_place(row: Any, place: str) -> None:
+    with pytest.raises(InvalidDocument) as refusal:
+        read(row)
+    assert str(refusal.value).startswith(place)
+
+
+def test_a_log_without_entries_is_refused() -> None:
+    for data in (b"[]", b"{}", b'{"entries":{}}', b"5", b""):
+        with pytest.raises(InvalidDocument):
+            AUDIT.decode(data)
+
+
+def test_what_is_remembered_of_a_file_cannot_stand_for_its_entries() -> None:
+    entry = Entry(id="e", payload=ChatMessage.user("Hi"))
+    for kept in ("x", {"entries": "[]"}, {"entries": None}, {"a": "nonsense"}):
+        header = Header(id="s", about={"audit": kept})
+        assert AUDIT.decode(AUDIT.encode(header, [entry]).data).entries == (entry,)
+
+
+# -- in a store ----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-08", "S1-09")
+def test_an_imported_log_is_a_session_that_verifies_and_goes_on() -> None:
+    store = MemoryStore()
+    header, found = AUDIT.decode(EXAMPLE)
+    store.add_session(header, seal(found))
+    assert store.verify(header.id).is_intact
+    conversation = store.open(header.id)
+    conversation.append(ChatMessage.assistant("It has three lines."))
+    assert conversation.entries()[:-1] == found
+
+
+@given(st.lists(entries(), max_size=4))
+def test_sealing_makes_ids_unique_and_chains_the_entries(found: list[Entry]) -> None:
+    records = seal([*found, *found])
+    listed = [record.entry for record in records if record.entry is not None]
+    assert len({entry.id for entry in listed}) == len(records) == 2 * len(found)
+    assert [entry.parent for entry in listed] == [None, *(entry.id for entry in listed)][:-1]
+    assert [record.seq for record in records] == list(range(1, len(records) + 1))
+    assert {record.branch for record in records} <= {"main"}
+    first = {entry.id: entry for entry in reversed(found)}
+    assert {entry.id for entry in listed} >= first.keys()
+    problem = verify(records).bad
+    assert problem is None or "taken out" in problem.problem
+
+
+def test_an_imported_value_has_its_parts() -> None:
+    assert AUDIT.decode(b'{"entries":[]}')[1:] == ((),)
+    assert isinstance(AUDIT.decode(b'{"entries":[]}'), Imported)

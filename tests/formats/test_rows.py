@@ -1,0 +1,349 @@
+"""Rows of kind, content and data_json, there and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steno import (
+    AssistantMessage,
+    ChatMessage,
+    Entry,
+    InvalidDocument,
+    InvalidToolCall,
+    Message,
+    Opaque,
+    Outcome,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    check_order,
+)
+from steno.conversation import Conversation
+from steno.entry import Mode, ModeChange
+from steno.formats import FORMATS, message_of_row, seal
+from steno.record import Header
+from steno.store import MemoryStore
+from steno.testing import entries, json_object_texts, texts
+from steno.testing.primitives import json_values
+from tests.everything import DOCUMENT
+
+ROWS = FORMATS["rows"]
+OTHER_KINDS = ("clear", "mark", "rewind", "fork", "usage", "command", "agent_killed", "")
+
+
+def row(kind: str, content: str | None = None, data: Any = None, **more: Any) -> dict[str, Any]:
+    text = None if data is None else json.dumps(data)
+    return {"kind": kind, "content": content, "data_json": text} | more
+
+
+def call(id: str, name: str = "read", arguments: Any = "{}") -> dict[str, Any]:
+    return row("tool_call", None, {"tool_call_id": id, "name": name, "arguments": arguments})
+
+
+def result(id: str, output: Any = "words", **more: Any) -> dict[str, Any]:
+    return row("tool_result", None, {"tool_call_id": id, "output": output} | more)
+
+
+def read(rows: Iterable[Any]) -> tuple[Entry, ...]:
+    return ROWS.decode(json.dumps(list(rows)).encode()).entries
+
+
+def said(rows: Iterable[Any]) -> list[Message]:
+    return [message for entry in read(rows) if (message := entry.message) is not None]
+
+
+# -- one row -------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S3-02")
+def test_user_and_assistant_rows_are_text() -> None:
+    assert message_of_row(row("user", "Hi")) == ChatMessage.user("Hi")
+    assert message_of_row(row("assistant", "Yes?")) == ChatMessage.assistant("Yes?")
+    assert message_of_row({"kind": "assistant"}) == ChatMessage.assistant("")
+
+
+@pytest.mark.requirement("S3-02")
+@pytest.mark.parametrize("arguments", ['{"path": "a"}', {"path": "a"}])
+def test_a_tool_call_row_is_a_call(arguments: Any) -> None:
+    message = message_of_row(call("c1", "fs.read", arguments))
+    assert isinstance(message, AssistantMessage)
+    (found,) = message.tool_calls
+    assert isinstance(found, ToolCall)
+    assert (found.id, found.original_name, found.arguments) == ("c1", "fs.read", '{"path": "a"}')
+
+
+@pytest.mark.requirement("S3-02")
+def test_arguments_that_a_model_got_wrong_are_a_call_that_nobody_can_run() -> None:
+    message = message_of_row(call("c1", "read", '{"path'))
+    assert message is not None
+    assert isinstance(message.tool_calls[0], InvalidToolCall)
+
+
+@pytest.mark.requirement("S3-02")
+@pytest.mark.parametrize("kind", ["tool_result", "tool"])
+@pytest.mark.parametrize(
+    ("data", "text", "outcome"),
+    [
+        ({"output": "words", "success": True}, "words", Outcome.OK),
+        ({"output": "no", "success": False}, "no", Outcome.ERROR),
+        ({"output": {"n": 1}}, '{"n": 1}', Outcome.OK),
+        ({"output": ""}, "", Outcome.OK),
+        ({}, "shown", Outcome.OK),
+    ],
+)
+def test_a_tool_result_row_is_a_result(kind: str, data: Any, text: str, outcome: Outcome) -> None:
+    message = message_of_row(row(kind, "shown", {"tool_call_id": "c1", "name": "read"} | data))
+    assert isinstance(message, ToolResult)
+    assert (message.tool_call_id, message.text, message.outcome, message.tool_name) == (
+        "c1",
+        text,
+        outcome,
+        "read",
+    )
+
+
+@pytest.mark.requirement("S3-02")
+def test_data_json_may_be_parsed_already() -> None:
+    data = {"tool_call_id": "c1", "name": "read", "arguments": {}}
+    assert message_of_row({"kind": "tool_call", "data_json": data}) == message_of_row(
+        row("tool_call", None, data)
+    )
+
+
+@pytest.mark.requirement("S3-03", "S3-08")
+@pytest.mark.parametrize("kind", ["system", *OTHER_KINDS])
+def test_a_system_row_and_what_is_no_conversation_make_no_message(kind: str) -> None:
+    assert message_of_row(row(kind, "words")) is None
+
+
+MALFORMED = [
+    ({"kind": "tool_call"}, "data_json: must be an object"),
+    ({"kind": "tool_call", "data_json": "{bad"}, "data_json: must be JSON"),
+    ({"kind": "user", "content": "a", "data_json": "{bad"}, "data_json: must be JSON"),
+    ({"kind": "tool_call", "data_json": "[]"}, "data_json: must be an object"),
+    ({"kind": "tool_call", "data_json": 5}, "data_json: must be an object"),
+    (row("tool_call", None, {"name": "a"}), "data_json.tool_call_id: must be a string"),
+    (row("tool_call", None, {"tool_call_id": "a"}), "data_json.name: must be a string"),
+    (row("tool_call", None, {"tool_call_id": 5, "name": "a"}), "data_json.tool_call_id: must"),
+    (row("tool_result", None, {"output": "a"}), "data_json.tool_call_id: must be a string"),
+    (result("a", success="yes"), "data_json.success: must be true or false"),
+    (row("tool", "a", {"tool_call_id": "", "output": "a"}), "data_json.tool_call_id: must be"),
+    ({"kind": "user", "content": 5}, "content: must be a string"),
+    ({"kind": 5}, "kind: must be a string"),
+    ({"content": "a"}, "kind: must be a string"),
+]
+
+
+@pytest.mark.requirement("S3-04")
+@pytest.mark.parametrize(("bad", "rule"), MALFORMED)
+def test_a_malformed_row_is_an_error_that_names_it(bad: Any, rule: str) -> None:
+    with pytest.raises(InvalidDocument) as refusal:
+        message_of_row(bad)
+    assert str(refusal.value).startswith(f"row.{rule}")
+    with pytest.raises(InvalidDocument) as refusal:
+        read([row("user", "Hi"), bad])
+    assert str(refusal.value).startswith(f"rows[1].{rule}")
+
+
+@pytest.mark.requirement("S3-04")
+def test_a_row_of_no_json_is_an_error() -> None:
+    for bad in ({"kind": object()}, {"kind": "user", "content": "\ud800"}):
+        with pytest.raises(InvalidDocument):
+            message_of_row(bad)
+
+
+# -- many rows -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S3-03")
+def test_system_rows_become_the_one_system_message_that_comes_first() -> None:
+    found = said([row("user", "Hi"), row("system", "Be kind."), row("system", "Be brief.")])
+    assert isinstance(found[0], SystemMessage)
+    assert [block.text for block in found[0].content] == ["Be kind.", "Be brief."]
+    assert [message.role for message in found] == ["system", "user"]
+
+
+@pytest.mark.requirement("S3-02")
+def test_calls_that_await_their_results_together_become_one_turn() -> None:
+    found = said(
+        [
+            row("user", "Hi"),
+            row("assistant", "I look."),
+            call("a"),
+            call("b"),
+            result("b"),
+            result("a"),
+            call("c"),
+            result("c"),
+            row("assistant", "Done."),
+        ]
+    )
+    assert [[one.id for one in message.tool_calls] for message in found] == [
+        *([], [], ["a", "b"], [], []),
+        *(["c"], [], []),
+    ]
+    assert [issue.severity for issue in check_order(found)] == ["warning"]
+
+
+@pytest.mark.requirement("S3-02")
+def test_a_turn_goes_on_behind_words_marks_and_results_while_calls_await_theirs() -> None:
+    rows = [call("a"), row("usage"), call("b"), result("a"), row("assistant", "Hm."), result("b")]
+    assert check_order(said(rows)) == ()
+    assert [len(message.content) for message in said(rows)] == [3, 1, 1]
+
+
+def test_a_turn_ends_where_somebody_else_speaks() -> None:
+    assert [len(one.tool_calls) for one in said([call("a"), row("user", "Hi"), call("b")])] == [
+        *(1, 0, 1),
+    ]
+    assert [len(one.tool_calls) for one in said([call("a"), call("a")])] == [1, 1]
+
+
+@pytest.mark.requirement("S3-08")
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_rows_that_are_no_conversation_are_kept_and_never_sent(kind: str) -> None:
+    rows = [row("user", "Hi"), row(kind, "label", {"n": 1}, id=7), row("assistant", "Yes?")]
+    kept = read(rows)[1].payload
+    assert isinstance(kept, Opaque)
+    assert (kept.kind, kept.origin, json.loads(kept.raw)) == (kind, "rows", rows[1])
+    conversation_messages = said(rows)
+    assert conversation_messages == [ChatMessage.user("Hi"), ChatMessage.assistant("Yes?")]
+
+
+@pytest.mark.requirement("S3-08")
+def test_what_a_user_said_in_blanks_is_kept_and_never_sent() -> None:
+    (entry,) = read([row("user", " ")])
+    assert isinstance(entry.payload, Opaque)
+
+
+def test_ids_and_times_of_rows_are_those_of_the_entries() -> None:
+    found = read(
+        [
+            row("user", "a", id=7, created_at="2026-02-18 12:00:00+00"),
+            row("user", "b", id="x", created_at="2026-02-18T12:00:00"),
+            row("user", "c", id=7, created_at=5),
+        ]
+    )
+    assert [entry.id for entry in found[:2]] == ["7", "x"]
+    assert [entry.time for entry in found] == [datetime(2026, 2, 18, 12, tzinfo=UTC), None, None]
+    assert len({entry.id for entry in found}) == 3
+
+
+def test_rows_may_stand_one_a_line() -> None:
+    rows = [row("user", "a\u2028b"), call("a"), result("a")]
+    lines = "\r\n".join([json.dumps(one, ensure_ascii=False) for one in rows]) + "\n\n"
+    found = ROWS.decode(lines.encode()).entries
+    assert [entry.payload for entry in found] == [entry.payload for entry in read(rows)]
+    with pytest.raises(InvalidDocument, match="line 2: not valid JSON"):
+        ROWS.decode(b'{"kind":"user","content":"a"}\n{"kind":')
+
+
+# -- there and back ------------------------------------------------------------------------------
+
+COLUMNS = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.integers() | texts(max_size=3) | st.none(),
+        "created_at": st.sampled_from(("2026-02-18 12:00:00+00", "2026-02-18T12:00:00Z", 5, None)),
+        "agent": json_values(max_leaves=2),
+    },
+)
+WORDS = st.none() | texts(max_size=5)
+IDS = st.sampled_from("abc")
+
+
+def merged(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for part in parts for name, value in part.items()}
+
+
+ANY_ROW = st.builds(
+    merged,
+    COLUMNS,
+    st.one_of(
+        st.builds(row, st.sampled_from(("user", "assistant", "system")), WORDS),
+        st.builds(call, IDS, st.sampled_from(("read", "fs.read")), json_object_texts()),
+        st.builds(call, IDS, st.just("read"), json_object_texts().map(json.loads)),
+        st.builds(result, IDS, json_values(max_leaves=2), success=st.booleans()),
+        st.builds(row, st.sampled_from((*OTHER_KINDS, "mode_change")), WORDS, json_values()),
+    ),
+    st.fixed_dictionaries({}, optional={"content": WORDS}),
+)
+
+
+@pytest.mark.requirement("S3-02", "S3-03", "S3-08")
+@given(st.lists(ANY_ROW, max_size=8))
+def test_rows_that_were_read_are_written_as_they_were(rows: list[dict[str, Any]]) -> None:
+    imported = ROWS.decode(json.dumps(rows).encode())
+    exported = ROWS.encode(*imported)
+    assert json.loads(exported.data) == rows
+    assert {loss.place for loss in exported.losses} == {"session"}
+    store = MemoryStore()
+    store.add_session(imported.header, seal(imported.entries))
+    assert store.verify(imported.header.id).is_intact
+    stored = store.open(imported.header.id).entries()
+    assert json.loads(ROWS.encode(imported.header, stored).data) == rows
+
+
+@pytest.mark.requirement("S3-02", "S3-03")
+def test_what_was_said_elsewhere_is_written_as_rows_and_read_again() -> None:
+    conversation = Conversation([ChatMessage.system("Be brief."), ChatMessage.user("Hi")])
+    calls = [ToolCall(id=id, name="read", arguments='{"n": 1.0}') for id in "ab"]
+    conversation.append(ChatMessage.assistant("I look.", calls))
+    for id in "ab":
+        conversation.append(
+            ChatMessage.tool_result(id, id, outcome=Outcome.ERROR, tool_name="read")
+        )
+    conversation.change_mode(Mode.PLAN)
+    exported = ROWS.encode(Header(id="s"), conversation.entries())
+    assert [str(loss) for loss in exported.losses] == ["session: left out: id"]
+    listed = json.loads(exported.data)
+    assert [one["kind"] for one in listed] == [
+        *("system", "user", "assistant", "tool_call", "tool_call"),
+        *("tool_result", "tool_result", "mode_change"),
+    ]
+    assert json.loads(listed[3]["data_json"]) == {
+        "tool_call_id": "a",
+        "name": "read",
+        "arguments": '{"n": 1.0}',
+    }
+    assert json.loads(listed[5]["data_json"]) == {
+        "tool_call_id": "a",
+        "name": "read",
+        "output": "a",
+        "success": False,
+    }
+    found = ROWS.decode(exported.data).entries
+    assert found == conversation.entries()
+    assert isinstance(found[-1].payload, ModeChange)
+
+
+def test_what_a_row_has_no_words_for_is_told() -> None:
+    told = dict(ROWS.encode(Header(id="s", title="t"), DOCUMENT.entries).losses)
+    assert told["session"] == "left out: id, title"
+    assert "content[1] (file_reference)" in told["entries[1]"]
+    assert "stop_reason" in told["entries[2]"]
+    assert "content[0] (thinking)" in told["entries[2]"]
+    assert "outcome (denied, told as an error)" in told["entries[4]"]
+    assert "entries[5]" not in told
+
+
+@given(st.lists(entries(), max_size=3, unique_by=lambda entry: entry.id))
+def test_any_entries_can_be_written_and_read_again(found: list[Entry]) -> None:
+    once = ROWS.encode(Header(id="s"), found).data
+    assert json.loads(ROWS.encode(*ROWS.decode(once)).data) == json.loads(once)
+
+
+@pytest.mark.parametrize(
+    "kept", ["x", [], [5], [{"at": -1}], [{"columns": {"kind": "nonsense"}}], [{"columns": 5}]]
+)
+def test_audit_data_under_our_name_changes_nothing_that_was_said(kept: Any) -> None:
+    plain = Entry(id="e", payload=ChatMessage.user("a"))
+    odd = Entry(id="e", payload=ChatMessage.user("a"), audit={"rows": kept})
+    assert ROWS.encode(Header(id="s"), [odd]).data == ROWS.encode(Header(id="s"), [plain]).data
