@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from steno.codec import encode_payload
 from steno.codec.scan import one_line
-from steno.entry import FORMAT_VERSION, Entry, Redacted, Redaction
+from steno.entry import FORMAT_VERSION, Entry, Redacted, Redaction, Rewind
 from steno.errors import InvalidValue
 from steno.json_object import JsonObject, expose
-from steno.record import Record
+from steno.record import MAIN, Record
 
 
 def digest_of(entry: Entry, parent_digest: str | None) -> str:
@@ -120,6 +120,33 @@ def verify(records: Iterable[Record]) -> Verification:
     return Verification(check.entries, len(check.redacted), check.foreign, heads, bad)
 
 
+class _Versioned(msgspec.Struct):
+    """A record of any version, as far as one has to look into it."""
+
+    v: int = 0
+
+
+def _is_newer(entry: Entry) -> bool:
+    """Tell whether a newer steno wrote it; what cannot be read for another reason was changed."""
+    if entry.is_understood:
+        return False
+    try:
+        return msgspec.json.decode(entry.unknown.text, type=_Versioned).v > FORMAT_VERSION
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+
+
+def _goes_back(entry: Entry, head: str | None) -> bool:
+    """Tell whether an entry may let its branch go on from elsewhere than its last entry."""
+    match entry.payload:
+        case Rewind(left=left):
+            return left == head
+        case Redacted(kind=kind):
+            return kind == "rewind"
+        case _:
+            return _is_newer(entry)
+
+
 class _Check:
     """What has been seen of a session so far."""
 
@@ -145,7 +172,12 @@ class _Check:
         if entry.parent is not None and entry.parent not in self.digests:
             return "its parent is not there"
         parent_digest = None if entry.parent is None else self.digests[entry.parent]
-        if not entry.is_understood:
+        if record.branch not in self.heads and record.branch != MAIN:
+            return "its branch was never begun"
+        head = self.heads.get(record.branch)
+        if entry.parent != head and not _goes_back(entry, head):
+            return "it does not stand behind the last entry of its branch"
+        if _is_newer(entry):
             self.foreign += 1
         elif digest_of(entry, parent_digest) != record.digest:
             return "its digest does not fit: it, or what came before it, was changed"

@@ -79,7 +79,7 @@ class Conversation:
         self._branches: dict[str, Branch] = {MAIN: Branch(None)}
         self._active = MAIN
         if journal is not None:
-            self.refresh()
+            self._active = self._read_heads(journal)
         for message in messages:
             self.append(message)
 
@@ -202,28 +202,20 @@ class Conversation:
         return self.append(Label(target=self.entry(target).id, text=text))
 
     def refresh(self) -> None:
-        """Take over what others have written to the journal since it was last read."""
-        if self._journal is None:
-            return
-        with self._writing:
-            for name, head_id in self._journal.heads().items():
-                known = self._branches.get(name)
-                if known is None or known.head_id != head_id:
-                    with self._state:
-                        self._branches[name] = Branch(self._nodes.get(head_id or ""), head_id)
-                self._active = name
+        """Take over what others have written to the journal; the active branch stays active."""
+        if self._journal is not None:
+            self._read_heads(self._journal)
 
     def clone(self) -> Conversation:
         """Return a conversation of its own with the same past, kept in memory.
 
         What happens in one is never seen in the other.
         """
-        for name in self.branches:
-            self.entries(name)
         twin = Conversation(new_id=self._new_id, now=self._now)
-        with self._state:
-            twin._nodes = dict(self._nodes)
-            twin._branches = {name: Branch(own.head) for name, own in self._branches.items()}
+        with self._writing:
+            heads = {name: Branch(self._loaded(name).head) for name in self._branches}
+            with self._state:
+                twin._nodes, twin._branches = dict(self._nodes), heads
             twin._active = self._active
         return twin
 
@@ -312,7 +304,10 @@ class Conversation:
         if branch is None:
             raise Missing("conversation: there is no branch of this name")
         if branch.head is None and branch.head_id is not None:
-            branch.head = self._node(branch.head_id)
+            node = self._node(branch.head_id)
+            with self._state:
+                if branch.head is None:  # else it was written to while this was read
+                    branch.head = node
         return branch
 
     def _node(self, id: str) -> Node:
@@ -336,9 +331,22 @@ class Conversation:
         return parent
 
     def _order(self, branch: Branch) -> Order:
-        if branch.order is None:
-            branch.order = order_after(branch.head)
-        return branch.order
+        with self._state:
+            if branch.order is None:
+                branch.order = order_after(branch.head)
+            return branch.order
+
+    def _read_heads(self, journal: Journal) -> str:
+        """Take over the last entry of every branch; return the one that was written to last."""
+        latest = MAIN
+        with self._writing:
+            for name, head_id in journal.heads().items():
+                latest = name
+                known = self._branches.get(name)
+                if known is None or known.head_id != head_id:
+                    with self._state:
+                        self._branches[name] = Branch(self._nodes.get(head_id or ""), head_id)
+        return latest
 
 
 def _next_order(order: Order, payload: object) -> Order:

@@ -57,25 +57,33 @@ def labels_of(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
-    """Return the latest decision about each call, by the id of the call."""
-    approvals = (entry.payload for entry in entries if isinstance(entry.payload, Approval))
-    return {approval.call_id: approval for approval in approvals}
+    """Return the latest decision about each call, by the id of the call.
+
+    A provider may use an id again; what was decided about the earlier call is not about this one.
+    """
+    approvals: dict[str, Approval] = {}
+    for entry in entries:
+        payload = entry.payload
+        if isinstance(payload, Approval):
+            approvals[payload.call_id] = payload
+        elif isinstance(payload, AssistantMessage):
+            for call in payload.tool_calls:
+                approvals.pop(call.id, None)
+    return approvals
 
 
 def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
     """Return the calls that await a decision: marked as pending, and not answered."""
-    approvals = approvals_of(entries)
-    messages = [message for entry in entries if (message := entry.message) is not None]
-    answered = {message.tool_call_id for message in messages}
-    calls = {call.id: call for message in messages for call in message.tool_calls}
+    calls: dict[str, AnyToolCall] = {}
+    for entry in entries:
+        payload = entry.payload
+        if isinstance(payload, AssistantMessage):
+            calls |= {call.id: call for call in payload.tool_calls}
+        elif isinstance(payload, ToolResultMessage):
+            calls.pop(payload.tool_call_id, None)
+    statuses = {call_id: approval.status for call_id, approval in approvals_of(entries).items()}
     return tuple(
-        [
-            call
-            for call in calls.values()
-            if call.id in approvals
-            and approvals[call.id].status is ApprovalStatus.PENDING
-            and call.id not in answered
-        ]
+        [call for call in calls.values() if statuses.get(call.id) is ApprovalStatus.PENDING]
     )
 
 

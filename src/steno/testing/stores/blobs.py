@@ -1,0 +1,144 @@
+"""Cases about blobs: bytes that lie beside the records, under their digest."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+from steno.content import Image, ImageBlob, ImageData, Text
+from steno.errors import LogError, Missing
+from steno.identity import new_id, utc_now
+from steno.message import ChatMessage
+from steno.record import MAIN
+from steno.store import MemoryStore, Store, convert_store
+from steno.testing.stores.expecting import (
+    Unmet,
+    expect,
+    expect_intact,
+    expect_refusal,
+    require,
+    talked,
+)
+from steno.testing.stores.subject import Subject
+
+_NAMES: Final = (
+    *("", ".", "..", "../" * 20 + "etc/passwd", "/etc/passwd", "a/b", "\0", "a\0", "~", "*", "%"),
+    *(
+        "0" * 63,
+        "0" * 65,
+        "G" * 64,
+        "A" * 64,
+        "0" * 63 + "/",
+        "0" * 64 + "\n",
+        "' or 1=1 --",
+        "日" * 64,
+    ),
+)
+NOW: Final = timedelta(0)
+
+
+def fresh_bytes(size: int) -> bytes:
+    """Make bytes that no store has yet."""
+    return (new_id().encode() + bytes(range(256)) * (size // 256 + 1))[:size]
+
+
+def _image(data: bytes) -> Image:
+    return Image(source=ImageData(data), mime_type="image/png")
+
+
+def blob_round_trip(subject: Subject) -> None:
+    """Bytes come back from under their SHA-256, however often they are put there."""
+    pieces = [b"", b"\0", fresh_bytes(100), fresh_bytes(3_000_000)]
+    with subject.open() as store:
+        for data in pieces:
+            digest = sha256(data).hexdigest()
+            expect(store.put_blob(data), digest, "what a blob is kept under")
+            expect(store.put_blob(data), digest, "the same blob once more")
+    with subject.open() as store:
+        known = {blob.sha256: blob for blob in store.blobs()}
+        for data in pieces:
+            digest = sha256(data).hexdigest()
+            require(store.blob(digest) == data, "a blob must come back as it was")
+            found = known.get(digest)
+            require(found is not None, "every blob must be listed")
+            assert found is not None
+            expect(found.size, len(data), "the size of a blob")
+            age = utc_now() - found.stored_at
+            require(abs(age) < timedelta(hours=12), "a blob must know when it was stored, in UTC")
+        expect(len(list(store.blobs())), len(known), "blobs that are listed, each once")
+        digest = sha256(pieces[2]).hexdigest()
+        store.remove_blob(digest)
+        store.remove_blob(digest)
+        expect_refusal(Missing, "a blob that was removed", lambda: store.blob(digest))
+
+
+def missing_blob(subject: Subject) -> None:
+    """A blob that is not there is Missing, and can be removed."""
+    with subject.open() as store:
+        digest = sha256(new_id().encode()).hexdigest()
+        expect_refusal(Missing, "a blob that was never put", lambda: store.blob(digest))
+        store.remove_blob(digest)
+        expect_refusal(Missing, "a blob that was removed", lambda: store.blob(digest))
+
+
+def hostile_blob_names(subject: Subject) -> None:
+    """What is no digest names no blob: it is Missing, and removing it removes nothing."""
+    with subject.open() as store:
+        data = fresh_bytes(40)
+        digest = store.put_blob(data)
+        for name in (*_NAMES, digest.upper(), digest + " ", digest[:-1]):
+            expect_refusal(Missing, "a name that is no digest", partial(store.blob, name))
+            try:
+                store.remove_blob(name)
+            except LogError:
+                continue
+            except Exception as exc:
+                kind = type(exc).__name__
+                raise Unmet(f"removing what is no digest: expected nothing, got {kind}") from exc
+        require(store.blob(digest) == data, "removing what is no digest must remove nothing")
+
+
+def images_lie_beside(subject: Subject) -> None:
+    """Large images are put aside, small ones stay, and both come back."""
+    large, small = fresh_bytes(40_000), fresh_bytes(400)
+    said = ChatMessage.user([Text("Look:"), _image(large), _image(small)])
+    with subject.open() as store:
+        conversation = talked(store)
+        conversation.append(said)
+    with subject.open() as store, MemoryStore() as memory:
+        [*_, found] = store.open(conversation.id).messages()
+        digest = sha256(large).hexdigest()
+        blob = ImageBlob(sha256=digest, size=len(large))
+        beside = Image(source=blob, mime_type="image/png")
+        expect(found.content, (Text("Look:"), beside, _image(small)), "what the record holds")
+        require(store.blob(digest) == large, "the image must lie in a blob")
+        expect(store.bring_back(found), said, "the message with its images brought back")
+        expect_intact(store, conversation.id, entries=6)
+        convert_store(store, memory, [conversation.id])
+        require(memory.blob(digest) == large, "a blob must go to another store with its session")
+
+
+def garbage_collection(subject: Subject) -> None:
+    """Blobs that no record names go, once they are old enough; all others stay."""
+    with subject.open() as store:
+        named, nameless = fresh_bytes(40_000), fresh_bytes(70)
+        conversation = talked(store)
+        conversation.append(ChatMessage.user([_image(named)]), branch=MAIN)
+        lost = store.put_blob(nameless)
+        store.collect_garbage()
+        require(store.blob(lost) == nameless, "a blob of this hour must stay")
+        size = store.collect_garbage(older_than=NOW)
+        require(size >= len(nameless), "it must tell how many bytes went")
+        expect_refusal(Missing, "a blob that nobody names", lambda: store.blob(lost))
+        kept_digest = sha256(named).hexdigest()
+        require(store.blob(kept_digest) == named, "a blob that a record names must stay")
+        _redact_last(store, conversation.id)
+        store.collect_garbage(older_than=NOW)
+        expect_refusal(Missing, "a blob whose entry was redacted", lambda: store.blob(kept_digest))
+
+
+def _redact_last(store: Store, session: str) -> None:
+    last = store.open(session).entries()[-1]
+    store.redact(session, last.id, actor="kit", reason="it is gone")

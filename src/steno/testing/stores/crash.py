@@ -1,0 +1,47 @@
+"""Kill a writer over and over, and look at what it leaves behind.
+
+python -m steno.testing.stores.crash ADDRESS... --rounds 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from steno.testing.stores.expecting import Unmet
+from steno.testing.stores.killing import ROUNDS, run_rounds
+from steno.testing.stores.subject import OPEN_STORE, AddressSubject
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the rounds against every address; return 1 if one of them fails, else 0."""
+    parser = argparse.ArgumentParser(
+        prog="python -m steno.testing.stores.crash",
+        description="Kills a writer over and over, and looks at what it leaves behind.",
+    )
+    parser.add_argument("address", nargs="+", help="as `steno.store.open_store` takes it")
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get(ROUNDS) or 200))
+    parser.add_argument("--seed", type=int, default=1, help="another seed, other instants")
+    parser.add_argument(
+        "--opener", default=OPEN_STORE, metavar="MODULE:FUNCTION", help="opens a store of your own"
+    )
+    asked = parser.parse_args(arguments)
+    failed = False
+    for address in asked.address:
+        subject = AddressSubject(address.partition(":")[0], address, opener=asked.opener)
+        begun = time.monotonic()
+        try:
+            told = run_rounds(subject, asked.rounds, seed=asked.seed)
+            outcome = f"ok, {told} steps acknowledged"
+        except Unmet as exc:
+            failed, outcome = True, f"FAIL, {exc}"
+        spent = time.monotonic() - begun
+        sys.stdout.write(f"{subject.name}: {asked.rounds} kills in {spent:.0f} s: {outcome}\n")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

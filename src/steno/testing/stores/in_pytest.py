@@ -1,0 +1,32 @@
+"""The kit as a test of pytest, once for each case.
+
+    test_my_store = store_test(lambda folder: AddressSubject("mine", f"mine:{folder}"))
+
+What a kind of store does not promise is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steno.testing.conformance.run import Verdict
+from steno.testing.stores.cases import STORE_CASES, StoreCase
+from steno.testing.stores.run import run_store_case
+from steno.testing.stores.subject import Subject
+
+
+def store_test(make_subject: Callable[[Path], Subject]) -> Callable[..., None]:
+    """Return a test that runs once for each case, each with a subject in an empty folder."""
+
+    @pytest.mark.parametrize("case", STORE_CASES, ids=lambda case: case.__name__)
+    def test(case: StoreCase, tmp_path: Path) -> None:
+        result = run_store_case(case, make_subject(tmp_path))
+        if result.verdict is Verdict.CANNOT_SAY:
+            pytest.skip(result.reason)
+        if result.verdict is Verdict.FAIL:
+            pytest.fail(str(result), pytrace=False)
+
+    return test

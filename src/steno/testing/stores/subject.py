@@ -1,0 +1,98 @@
+"""What is tested: a place where a kind of store keeps things, and how it is opened."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from importlib import import_module
+from typing import ClassVar, Final, NamedTuple, cast
+
+from steno.store import MemoryStore, Store
+
+OPEN_STORE: Final = "steno.store:open_store"
+"""What opens an address, unless a subject says otherwise."""
+
+
+class NotApplicable(Exception):
+    """A case asks for what this kind of store does not promise."""
+
+
+class Scale(NamedTuple):
+    """How much of everything; smaller for a quick look."""
+
+    entries: int = 100_000
+    sessions: int = 200
+    writes: int = 40
+    """Of each thread or process that writes beside others."""
+    crashes: int = 20
+
+
+class Subject(ABC):
+    """A place of its own for one kind of store. The kit leaves nothing behind in it.
+
+    Another process opens the same place by calling `opener` with `address`.
+    """
+
+    name: str
+    address: str
+    opener: str = OPEN_STORE
+    """A function that takes an address and returns a Store, as `module:function`."""
+    is_durable: ClassVar[bool] = True
+    """Whether what was written is there after the process has ended, or was ended."""
+    is_shared: ClassVar[bool] = True
+    """Whether several processes may use the place at once."""
+    scale: Scale = Scale()
+
+    @abstractmethod
+    def open(self) -> Store:
+        """Open the place, once more if it is open already."""
+
+
+class AddressSubject(Subject):
+    """A place that an address names."""
+
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        *,
+        opener: str = OPEN_STORE,
+        scale: Scale = Scale(),  # noqa: B008 - it is a tuple, and cannot change
+    ) -> None:
+        self.name = name
+        self.address = address
+        self.opener = opener
+        self.scale = scale
+
+    def open(self) -> Store:
+        """Open the place."""
+        return find_opener(self.opener)(self.address)
+
+
+class MemorySubject(Subject):
+    """A store that nobody else can reach; opening it again gives the same one."""
+
+    is_durable = False
+    is_shared = False
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        *,
+        name: str = "memory",
+        scale: Scale = Scale(),  # noqa: B008 - it is a tuple, and cannot change
+    ) -> None:
+        self.name = name
+        self.address = "memory:"
+        self.scale = scale
+        self._store = MemoryStore() if store is None else store
+
+    def open(self) -> Store:
+        """Return the one store."""
+        return self._store
+
+
+def find_opener(place: str) -> Callable[[str], Store]:
+    """Find what `module:function` names. Raises ImportError or AttributeError."""
+    module, _, name = place.partition(":")
+    return cast("Callable[[str], Store]", getattr(import_module(module), name))

@@ -1,0 +1,159 @@
+"""A program that writes to a store and says what it wrote, so that others can stop it.
+
+    python -m steno.testing.stores.writer ADDRESS SESSION
+
+It prints `ready`, waits for a line, and then prints one line for each thing that is durable, after
+it is: `session`, `branch NAME`, `entry BRANCH ID DIGEST`, or `refused KIND`. It imports only what
+it needs: it is started hundreds of times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from random import Random
+
+from steno.call import ToolCall
+from steno.content import Image, ImageData, Text
+from steno.conversation import Conversation
+from steno.entry import Entry
+from steno.errors import Conflict, LogError, Missing
+from steno.identity import new_id
+from steno.message import ChatMessage
+from steno.record import MAIN
+from steno.store import Store
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write until the asked number of entries is there, or for ever."""
+    parser = argparse.ArgumentParser(prog="python -m steno.testing.stores.writer")
+    parser.add_argument("address")
+    parser.add_argument("session")
+    parser.add_argument("--opener", default="steno.store:open_store", metavar="MODULE:FUNCTION")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--entries", type=int, default=-1, help="how many; else for ever")
+    parser.add_argument("--branch", help="write plain messages to this branch, beside others")
+    parser.add_argument("--largest-file", type=int, help="in bytes; a disk that is full there")
+    asked = parser.parse_args(arguments)
+    module, _, function = asked.opener.partition(":")
+    store: Store = getattr(import_module(module), function)(asked.address)
+    with store:
+        if asked.branch is not None:
+            _write_beside_others(store.open(asked.session), asked.branch, asked.entries)
+        elif asked.largest_file is not None:
+            _write_until_refused(store.open(asked.session), asked.largest_file)
+        else:
+            # The store draws no lots, but what it is asked to write should be the same each time.
+            random = Random(asked.seed)  # noqa: S311 - nothing here is a secret
+            _write_all_kinds(store, asked.session, random, asked.entries)
+    return 0
+
+
+def _begin() -> None:
+    _tell("ready")
+    sys.stdin.readline()
+
+
+def _tell(*words: str) -> None:
+    sys.stdout.write(" ".join(words) + "\n")
+    sys.stdout.flush()
+
+
+def _tell_entry(conversation: Conversation, branch: str, entry: Entry) -> None:
+    _tell("entry", branch, entry.id, conversation.digest(entry.id))
+
+
+# -- beside others -----------------------------------------------------------------------------
+
+
+def _write_beside_others(conversation: Conversation, branch: str, entries: int) -> None:
+    name = new_id()
+    _begin()
+    for number in range(entries):
+        message = ChatMessage.user(f"{name} {number}")
+        while True:
+            try:
+                entry = conversation.append(message, branch=branch)
+            except Conflict:
+                conversation.refresh()
+                continue
+            _tell_entry(conversation, branch, entry)
+            break
+
+
+# -- on a disk that is full --------------------------------------------------------------------
+
+
+def _write_until_refused(conversation: Conversation, largest_file: int) -> None:
+    import resource  # noqa: PLC0415 - Windows has none
+
+    assert conversation.branch == MAIN
+    _begin()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY))
+    message = ChatMessage.user("words " * (largest_file // 24))
+    for _ in range(12):
+        try:
+            entry = conversation.append(message)
+        except LogError as exc:
+            _tell("refused", type(exc).__name__)
+        else:
+            _tell_entry(conversation, MAIN, entry)
+
+
+# -- everything --------------------------------------------------------------------------------
+
+
+def _write_all_kinds(store: Store, session: str, random: Random, entries: int) -> None:
+    _begin()
+    try:
+        conversation = store.open(session)
+    except Missing:
+        conversation = store.new(id=session)
+    _tell("session")
+    while entries != 0:
+        _write_one(conversation, random)
+        entries -= 1
+
+
+def _write_one(conversation: Conversation, random: Random) -> None:
+    lot = random.random()
+    if lot < 0.06:
+        name = f"branch-{len(conversation.branches)}-{random.randrange(10**9)}"
+        with suppress(Conflict):
+            conversation.fork(name)
+            _tell("branch", name)
+        return
+    if lot < 0.10:
+        entry = conversation.switch(random.choice(list(conversation.branches)))
+    elif lot < 0.14 and len(conversation):
+        entry = conversation.rewind(random.choice(conversation.entries()).id)
+    else:
+        entry = conversation.append(_next_message(conversation, random, lot))
+    _tell_entry(conversation, conversation.branch, entry)
+
+
+def _next_message(conversation: Conversation, random: Random, lot: float) -> ChatMessage:
+    text = _some_text(random)
+    if conversation.outstanding:
+        return ChatMessage.tool_result(conversation.outstanding[0], text)
+    if lot < 0.45:
+        calls = [
+            ToolCall(id=new_id(), name="run", arguments="{}") for _ in range(random.randint(0, 3))
+        ]
+        return ChatMessage.assistant(text, calls)
+    if lot < 0.60:
+        data = new_id().encode() * random.randint(1, 4_000)
+        return ChatMessage.user([Text(text), Image(source=ImageData(data), mime_type="image/png")])
+    return ChatMessage.user(text)
+
+
+def _some_text(random: Random) -> str:
+    """Make text that is mostly short, and now and then larger than any buffer."""
+    return "words and ä\u2028" * random.choice((1, 1, 2, 5, 30, 400, 20_000))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""Headers and records as they are stored, and the ids and times that they are made with."""
+
+from __future__ import annotations
+
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from steno import ChatMessage
+from steno.codec import decode_header, decode_record, encode_header, encode_record
+from steno.entry import Entry
+from steno.errors import InvalidDocument, UnsupportedVersion
+from steno.identity import new_id, utc_now
+from steno.record import MAIN, Header, Record
+
+ENTRY = Entry(id="e1", payload=ChatMessage.user("my secret"))
+DIGEST = "0" * 64
+
+
+# -- ids and times -----------------------------------------------------------------------------
+
+
+def test_an_id_is_a_uuid_of_version_7_with_the_time_in_it() -> None:
+    before = datetime.now(UTC)
+    found = UUID(new_id())
+    assert (found.version, found.variant) == (7, "specified in RFC 4122")
+    made = datetime.fromtimestamp((found.int >> 80) / 1000, UTC)
+    assert abs(made - before) < timedelta(minutes=1)
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", new_id())
+
+
+def test_ids_sort_in_the_order_they_were_made() -> None:
+    ids = [new_id() for _ in range(20_000)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == len(ids)
+
+
+def test_threads_never_make_the_same_id() -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            made = [pool.submit(lambda: [new_id() for _ in range(1000)]) for _ in range(8)]
+            batches = [done.result() for done in made]
+    finally:
+        sys.setswitchinterval(before)
+    assert len({one for batch in batches for one in batch}) == 8000
+    assert len({one[:18] for batch in batches for one in batch}) == 8000
+    assert all(batch == sorted(batch) for batch in batches)
+
+
+def test_times_are_in_utc() -> None:
+    assert utc_now().tzinfo is UTC
+    assert abs(utc_now() - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+# -- headers -----------------------------------------------------------------------------------
+
+
+def test_a_header_is_one_line_and_comes_back() -> None:
+    moment = datetime(2024, 5, 17, 14, tzinfo=timezone(timedelta(hours=2)))
+    header = Header(
+        id="talk", created_at=moment, title="a\nb", cloned_from="other", about={"n": [1, {"a": 2}]}
+    )
+    line = encode_header(header)
+    assert b"\n" not in line
+    assert b'"created_at":"2024-05-17T12:00:00Z"' in line
+    assert decode_header(line) == header
+    assert "title=<3 characters>" in repr(header)
+    assert "cloned_from='other'" in repr(header)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"id": ""},
+        {"id": 1},
+        {"id": "\ud800"},
+        {"id": "a", "created_at": datetime(2024, 5, 17)},  # noqa: DTZ001
+        {"id": "a", "title": 1},
+        {"id": "a", "about": [1]},
+        {"id": "a", "about": {"a": object()}},
+    ],
+    ids=str,
+)
+def test_a_header_that_breaks_a_rule_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidDocument, match=r"^header: "):
+        Header(**wrong)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"v":2}', '{"v":2,"id":""}', '{"v":2,"id":7}'])
+def test_what_is_no_header_is_refused(text: str) -> None:
+    with pytest.raises(InvalidDocument):
+        decode_header(text)
+
+
+@pytest.mark.parametrize("text", ['{"v":3,"id":"a"}', '{"v":1,"id":"a"}'])
+def test_a_header_of_another_version_is_not_taken_for_ours(text: str) -> None:
+    with pytest.raises(UnsupportedVersion, match="header of a session: this steno reads format 2"):
+        decode_header(text)
+
+
+# -- records -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Record(seq=1, branch=MAIN, entry=ENTRY, digest=DIGEST),
+        Record(seq=2, branch="a\nb", at="e1"),
+        Record(seq=2**60, branch="idea"),
+    ],
+)
+def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
+    line = encode_record(record)
+    assert b"\n" not in line
+    assert decode_record(line) == record
+    assert "my secret" not in repr(record)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ({"seq": 0, "branch": MAIN}, "seq counts from 1"),
+        ({"seq": "1", "branch": MAIN}, "seq must be int, not str"),
+        ({"seq": 1, "branch": ""}, "branch must not be empty"),
+        ({"seq": 1, "branch": MAIN, "entry": ENTRY}, "an entry comes with its digest"),
+        ({"seq": 1, "branch": MAIN, "digest": DIGEST}, "an entry comes with its digest"),
+        (
+            {"seq": 1, "branch": MAIN, "entry": ENTRY, "digest": "0" * 63},
+            "digest must be 64 lower-case hexadecimal digits",
+        ),
+        (
+            {"seq": 1, "branch": MAIN, "entry": ENTRY, "digest": "F" * 64},
+            "digest must be 64 lower-case hexadecimal digits",
+        ),
+        (
+            {"seq": 1, "branch": MAIN, "entry": ENTRY, "digest": DIGEST, "at": "e1"},
+            "an entry has a parent, and only a new branch an at",
+        ),
+    ],
+)
+def test_a_record_that_breaks_a_rule_is_refused(wrong: Any, rule: str) -> None:
+    with pytest.raises(InvalidDocument) as refusal:
+        Record(**wrong)
+    assert str(refusal.value).startswith(f"record: {rule}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "[]",
+        "{}",
+        '{"seq":0,"branch":"a"}',
+        '{"seq":1}',
+        '{"seq":1,"branch":"a","digest":"0"}',
+    ],
+)
+def test_what_is_no_record_is_refused(text: str) -> None:
+    with pytest.raises(InvalidDocument):
+        decode_record(text)
+
+
+def test_a_record_keeps_what_it_does_not_understand() -> None:
+    line = (
+        b'{"seq":1,"branch":"main","entry":{"v":3,"id":"n1","x":1.50},'
+        b'"digest":"' + DIGEST.encode() + b'","y":[ 1e400 ]}'
+    )
+    record = decode_record(line)
+    assert record.entry is not None
+    assert not record.entry.is_understood
+    assert encode_record(record) == line

@@ -1,0 +1,371 @@
+"""Views: what follows from the entries of a branch."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, get_args
+
+import pytest
+
+from steno import (
+    AssistantMessage,
+    ChatMessage,
+    FileReference,
+    Image,
+    ImageUrl,
+    Resource,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from steno.call import InvalidToolCall
+from steno.codec import decode_entry
+from steno.content import Block, Opaque
+from steno.conversation import Conversation
+from steno.entry import (
+    Approval,
+    ApprovalStatus,
+    BranchSwitch,
+    Compaction,
+    Control,
+    Entry,
+    Feedback,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
+    Payload,
+    Redacted,
+    Redaction,
+    Repair,
+    Resolution,
+    ResolutionStatus,
+    Rewind,
+)
+from steno.usage import StopReason
+from steno.views import (
+    ContentType,
+    Kind,
+    Price,
+    Query,
+    Spent,
+    approvals_of,
+    feedback_on,
+    kinds_of,
+    labels_of,
+    pending_approvals,
+    resolutions_of,
+    select,
+    spent_by_model,
+    text_of,
+    types_of,
+    usage_of,
+)
+
+NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
+CALL = ToolCall(id="c1", name="read", arguments='{"path":"a.py"}')
+INVALID = InvalidToolCall(id="c2", arguments="{", reason="cut")
+OPAQUE = Opaque(kind="x", raw='{"type":"x"}', origin="steno")
+
+
+def entry(payload: Any, **more: Any) -> Entry:
+    return Entry(id=more.pop("id", "e1"), payload=payload, **more)
+
+
+PAYLOADS: dict[type, Any] = {
+    type(payload): payload
+    for payload in (
+        ChatMessage.system("Mend."),
+        ChatMessage.user("Broken?"),
+        ChatMessage.assistant("I look."),
+        ToolResult.success("c1", "fine"),
+        ModeChange(old=Mode.PLAN, new=Mode.ACT),
+        BranchSwitch(old="main", new="idea"),
+        Rewind(left="e1"),
+        ModelChange(old="", new="m"),
+        Label(target="e1", text="here"),
+        Compaction(through="e1", summary="much"),
+        Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256="0" * 64),
+        Resolution(target="e1", block=0, status=ResolutionStatus.PENDING),
+        Feedback(target="e1", text="better"),
+        Repair(code="x", explanation="y"),
+        Redacted(kind="user", sha256="0" * 64),
+        Redaction(target="e1", actor="ann", reason="law"),
+        OPAQUE,
+    )
+}
+
+
+# -- kinds and types ---------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-01")
+@pytest.mark.parametrize(
+    ("message", "kinds"),
+    [
+        (ChatMessage.user("a"), ["user"]),
+        (ChatMessage.user([FileReference(path="a")]), ["user"]),
+        (ChatMessage.system("a"), ["system_context"]),
+        (ChatMessage.assistant("a"), ["assistant_text"]),
+        (ChatMessage.assistant(None, [CALL]), ["assistant_action"]),
+        (ChatMessage.assistant("a", [CALL, CALL]), ["assistant_text", "assistant_action"]),
+        (ChatMessage.assistant(None, [INVALID]), ["assistant_action"]),
+        (AssistantMessage(content=(CALL, Thinking("a"))), ["assistant_action", "assistant_text"]),
+        (ChatMessage.assistant(stop_reason=StopReason.LENGTH), ["assistant_text"]),
+        (ToolResult.success("c1", "a"), ["tool_result"]),
+        (ToolResult.error("c1", "a"), ["tool_error"]),
+    ],
+)
+def test_every_entry_falls_into_one_of_six_kinds(message: Any, kinds: list[str]) -> None:
+    assert [str(kind) for kind in kinds_of(entry(message))] == kinds
+
+
+@pytest.mark.requirement("S1-01")
+@pytest.mark.parametrize("kind", get_args(Payload), ids=lambda kind: kind.__name__)
+def test_every_payload_has_a_kind_and_what_is_not_said_is_context(kind: type) -> None:
+    found = kinds_of(entry(PAYLOADS[kind]))
+    assert set(found) <= set(Kind)
+    assert len(found) >= 1
+    if entry(PAYLOADS[kind]).message is None:
+        assert found == (Kind.SYSTEM_CONTEXT,)
+    assert len(Kind) == 6
+
+
+@pytest.mark.parametrize(
+    ("message", "types"),
+    [
+        (ChatMessage.user("a"), ["text"]),
+        (ChatMessage.system("a"), ["text"]),
+        (
+            ChatMessage.user(
+                [
+                    FileReference(path="a"),
+                    Text("a"),
+                    Image(source=ImageUrl("https://a")),
+                    Text("b"),
+                    Resource(server="s", uri="u:1"),
+                    OPAQUE,
+                ]
+            ),
+            ["file_reference", "text", "image", "mcp_resource", "unknown"],
+        ),
+        (AssistantMessage(content=(Thinking("a"), CALL, INVALID)), ["text", "tool_request"]),
+        (ChatMessage.assistant(stop_reason=StopReason.LENGTH), []),
+        (ToolResult.error("c1", "a"), ["tool_result"]),
+        (ChatMessage.tool_result("c1", [Image(source=ImageUrl("https://a"))]), ["tool_result"]),
+        (OPAQUE, ["unknown"]),
+        (Redacted(kind="user", sha256="0" * 64), ["unknown"]),
+        (Feedback(target="e1", text="a"), []),
+    ],
+)
+def test_the_types_of_content_are_told_in_order(message: Any, types: list[str]) -> None:
+    assert [str(found) for found in types_of(entry(message))] == types
+
+
+@pytest.mark.parametrize("kind", get_args(Control), ids=lambda kind: kind.__name__)
+def test_what_steers_is_system_control(kind: type) -> None:
+    assert types_of(entry(PAYLOADS[kind])) == (ContentType.SYSTEM_CONTROL,)
+
+
+def test_an_entry_of_a_newer_version_is_unknown_context() -> None:
+    newer = decode_entry('{"v":3,"id":"e1"}')
+    assert kinds_of(newer) == (Kind.SYSTEM_CONTEXT,)
+    assert types_of(newer) == (ContentType.UNKNOWN,)
+    assert text_of(newer) == ""
+
+
+def test_every_block_has_a_type() -> None:
+    assert {ContentType.TEXT} == set(types_of(entry(ChatMessage.assistant("a"))))
+    blocks: dict[type, Any] = {
+        Text: ChatMessage.user("a"),
+        Thinking: AssistantMessage(content=(Thinking("a"),)),
+        Image: ChatMessage.user([Image(source=ImageUrl("https://a"))]),
+        FileReference: ChatMessage.user([FileReference(path="a")]),
+        Resource: ChatMessage.user([Resource(server="s", uri="u:1")]),
+        ToolCall: ChatMessage.assistant(None, [CALL]),
+        InvalidToolCall: ChatMessage.assistant(None, [INVALID]),
+        Opaque: ChatMessage.user([OPAQUE]),
+    }
+    assert set(blocks) == set(get_args(Block))
+    for message in blocks.values():
+        assert len(types_of(entry(message))) == 1
+
+
+# -- what holds now ----------------------------------------------------------------------------
+
+
+def test_a_label_that_is_given_again_has_moved() -> None:
+    labels = [Label(target="e1", text="here"), Label(target="e2", text="there")]
+    entries = [entry(label) for label in [*labels, Label(target="e3", text="here")]]
+    assert labels_of(entries) == {"here": "e3", "there": "e2"}
+
+
+def test_the_latest_decision_holds() -> None:
+    pending, approved, denied = (
+        Approval(call_id=call_id, status=status, arguments_sha256="0" * 64, actor=actor)
+        for call_id, status, actor in (
+            ("c1", ApprovalStatus.PENDING, None),
+            ("c1", ApprovalStatus.APPROVED, "ann"),
+            ("c2", ApprovalStatus.DENIED, "bob"),
+        )
+    )
+    turn = ChatMessage.assistant(None, [CALL, INVALID])
+    entries = [entry(payload) for payload in (turn, pending, denied, approved)]
+    assert approvals_of(entries) == {"c1": approved, "c2": denied}
+    assert pending_approvals(entries) == ()
+    assert pending_approvals(entries[:2]) == (CALL,)
+    assert pending_approvals([entry(pending)]) == ()
+
+
+def test_what_a_reference_turned_out_to_be_is_found_by_its_place() -> None:
+    found = [
+        Resolution(target="e1", block=0, status=ResolutionStatus.PENDING),
+        Resolution(target="e1", block=1, status=ResolutionStatus.FAILED, error="gone"),
+        Resolution(target="e1", block=0, status=ResolutionStatus.RESOLVED, content=(Text("a"),)),
+    ]
+    entries = [entry(resolution) for resolution in found]
+    assert resolutions_of(entries) == {("e1", 0): found[2], ("e1", 1): found[1]}
+
+
+def test_remarks_are_told_in_order() -> None:
+    remarks = [("e1", "a"), ("e2", "b"), ("e1", "c")]
+    entries = [entry(Feedback(target=target, text=text)) for target, text in remarks]
+    assert feedback_on(entries) == {"e1": ("a", "c"), "e2": ("b",)}
+
+
+# -- cost --------------------------------------------------------------------------------------
+
+
+def turn(**usage: Any) -> AssistantMessage:
+    return ChatMessage.assistant("a", usage=Usage(**usage))
+
+
+def test_tokens_add_up_and_what_nobody_reported_stays_unknown() -> None:
+    entries = [
+        entry(payload)
+        for payload in (
+            turn(input_tokens=10, output_tokens=1),
+            ChatMessage.user("a"),
+            turn(input_tokens=20, thinking_tokens=2),
+            ChatMessage.assistant("a"),
+        )
+    ]
+    assert usage_of(entries) == Usage(input_tokens=30, output_tokens=1, thinking_tokens=2)
+    assert usage_of([]) == Usage()
+
+
+def test_cost_is_told_by_the_model_that_answered() -> None:
+    conversation = Conversation()
+    conversation.append(turn(input_tokens=1))
+    conversation.change_model("large")
+    conversation.append(turn(input_tokens=1_000_000, output_tokens=500_000))
+    conversation.change_model("small")
+    conversation.append(turn(input_tokens=7))
+    conversation.change_model("large")
+    conversation.append(turn(output_tokens=500_000))
+    prices = {"large": Price(Decimal(3), Decimal(15))}
+    assert spent_by_model(conversation.entries(), prices.get) == {
+        "": Spent(Usage(input_tokens=1), None),
+        "large": Spent(Usage(input_tokens=1_000_000, output_tokens=1_000_000), Decimal(18)),
+        "small": Spent(Usage(input_tokens=7), None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("price", "cost"),
+    [
+        (Price(Decimal(10), Decimal(0)), "10"),
+        (Price(Decimal(10), Decimal(0), Decimal(1)), "4.6"),
+        (Price(Decimal(10), Decimal(0), Decimal(1), Decimal(20)), "6.6"),
+    ],
+)
+def test_what_was_cached_is_counted_once_at_its_own_price(price: Price, cost: str) -> None:
+    used = turn(input_tokens=1_000_000, cache_read_tokens=600_000, cache_write_tokens=200_000)
+    [spent] = spent_by_model([entry(used)], lambda _: price).values()
+    assert spent.cost == Decimal(cost)
+
+
+def test_a_count_that_does_not_fit_costs_nothing_less_than_nothing() -> None:
+    used = turn(input_tokens=1, cache_read_tokens=1_000_000)
+    [spent] = spent_by_model(
+        [entry(used)], lambda _: Price(Decimal(9), Decimal(9), Decimal(1))
+    ).values()
+    assert spent.cost == Decimal(1)
+
+
+# -- queries -----------------------------------------------------------------------------------
+
+
+def audited() -> Conversation:
+    moments = iter(NOON + timedelta(minutes=number) for number in range(99))
+    numbers = iter(range(1, 99))
+    conversation = Conversation(
+        id="audit", new_id=lambda: f"e{next(numbers)}", now=moments.__next__
+    )
+    conversation.append(ChatMessage.user("Broken?"), audit={"actor": "ann"})
+    conversation.append(ChatMessage.assistant("I look.", [CALL]))
+    conversation.decide("c1", ApprovalStatus.APPROVED, actor="bob")
+    result = ChatMessage.tool_result("c1", "fine", tool_name="read")
+    conversation.append(result, audit={"actor": "runner"})
+    conversation.append(ChatMessage.assistant("Fine."))
+    return conversation
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        (Query(), "e1 e2 e3 e4 e5"),
+        (Query(kind=Kind.USER), "e1"),
+        (Query(kind=Kind.ASSISTANT_ACTION), "e2"),
+        (Query(kind=Kind.ASSISTANT_TEXT), "e2 e5"),
+        (Query(kind=Kind.SYSTEM_CONTEXT), "e3"),
+        (Query(decision="approved"), "e3"),
+        (Query(tool="read"), "e2 e4"),
+        (Query(tool="write"), ""),
+        (Query(actor="ann"), "e1"),
+        (Query(actor="bob"), "e3"),
+        (Query(actor="runner", tool="read"), "e4"),
+        (Query(since=NOON + timedelta(minutes=3)), "e4 e5"),
+        (Query(until=NOON + timedelta(minutes=1)), "e1 e2"),
+        (Query(since=NOON + timedelta(minutes=1), until=NOON + timedelta(minutes=3)), "e2 e3 e4"),
+        (Query(since=NOON + timedelta(minutes=4), kind=Kind.USER), ""),
+    ],
+)
+def test_a_query_finds_entries_by_all_that_it_names(query: Query, found: str) -> None:
+    assert [hit.id for hit in select(audited().entries(), query)] == found.split()
+
+
+def test_an_entry_without_a_time_is_outside_of_every_period() -> None:
+    timeless = [entry(ChatMessage.user("a"))]
+    assert select(timeless, Query()) == tuple(timeless)
+    assert select(timeless, Query(since=NOON)) == select(timeless, Query(until=NOON)) == ()
+
+
+# -- text --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (ChatMessage.user([Text("a"), FileReference(path="b.py"), OPAQUE]), "a\nb.py"),
+        (ChatMessage.user([Resource(server="s", uri="u:1", text="b")]), "u:1 b"),
+        (ChatMessage.user([Resource(server="s", uri="u:1")]), "u:1 "),
+        (ChatMessage.user([Image(source=ImageUrl("https://a"))]), ""),
+        (
+            AssistantMessage(content=(Thinking("hm"), Text("a"), CALL)),
+            'hm\na\nread {"path":"a.py"}',
+        ),
+        (ChatMessage.assistant(None, [INVALID]), f"{INVALID.name} {{"),
+        (ToolResult.success("c1", "fine"), "fine"),
+        (Label(target="e1", text="here"), "here"),
+        (Compaction(through="e1", summary="much"), "much"),
+        (Redaction(target="e1", actor="ann", reason="law"), "law"),
+        (Repair(code="x", explanation="why"), "why"),
+        (ModeChange(old=Mode.PLAN, new=Mode.ACT), ""),
+    ],
+)
+def test_the_text_of_an_entry_is_what_a_person_could_have_read(payload: Any, text: str) -> None:
+    assert text_of(entry(payload)) == text

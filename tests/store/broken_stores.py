@@ -1,0 +1,635 @@
+"""Stores that are wrong, each in one way that real ones are, or were; and the cases that say so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from steno.codec import encode_record
+from steno.conversation import Conversation
+from steno.entry import Entry, Payload
+from steno.errors import Conflict, Missing, Unavailable
+from steno.record import Header, Record
+from steno.store import Hit, MemoryStore, Store, Summary
+from steno.testing.stores import AddressSubject, Scale, Subject
+from steno.value import NOTHING
+from steno.views import text_of
+from tests.store.broken_on_disk import (
+    LetsOsErrorsThrough,
+    LocksOthersOut,
+    RacesWithOthers,
+    Wrapped,
+    WritesLate,
+)
+
+SMALL = Scale(entries=1500, sessions=120, writes=12, crashes=6)
+
+
+class BrokenSubject(Subject):
+    """Every opening wraps the same store in memory."""
+
+    is_durable = False
+    is_shared = False
+    scale = SMALL
+
+    def __init__(self, kind: type[Wrapped]) -> None:
+        self.name = kind.__name__
+        self.address = "memory:"
+        self.kind = kind
+        self.good = MemoryStore()
+
+    def open(self) -> Store:
+        return self.kind(self.good)
+
+
+# -- sessions ----------------------------------------------------------------------------------
+
+
+class LosesTheLastRecord(Wrapped):
+    """Does not write what is still in its buffer when it is closed."""
+
+    fails = (
+        "append_and_read_back reopen_goes_on many_sessions remove_forgets closed_store "
+        "heads_order branch_begins_with_nothing odd_branch_names fork_shares_the_past "
+        "rewind_keeps_what_was_left switch_is_recorded every_payload odd_text large_text "
+        "records_are_numbered convert_keeps_digests images_lie_beside "
+        "replaced_record_is_read_everywhere redaction_keeps_the_chain"
+    )
+
+    def __init__(self, good: Store) -> None:
+        super().__init__(good)
+        self.last: str | None = None
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        super().append(session, entry, **place)
+        self.last = session
+
+    def close(self) -> None:
+        if self.last is not None:
+            with suppress(Missing):
+                header, records = self.header(self.last), list(self.records(self.last))
+                self.remove(self.last)
+                self.add_session(header, records[:-1])
+            self.last = None
+
+
+class BeginsWhatItIsAskedFor(Wrapped):
+    """Makes a session of whatever it is asked for."""
+
+    fails = "missing_session remove_forgets failed_write_leaves_nothing"
+
+    def header(self, session: str) -> Header:
+        with suppress(Conflict):
+            self.good.add_session(Header(id=session))
+        return super().header(session)
+
+
+class FindsNothing(Wrapped):
+    """Returns nothing where it should say that there is nothing."""
+
+    fails = "missing_session missing_entry"
+
+    def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        try:
+            yield from super().read_back(session, entry_id)
+        except Missing:
+            return
+
+
+class WritesOverSessions(Wrapped):
+    """Takes a second session of an id for a new version of it."""
+
+    fails = "session_taken"
+
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        found = list(records)
+        with suppress(Missing):
+            self.good.remove(header.id)
+        super().add_session(header, found)
+
+
+class AddsByHalves(Wrapped):
+    """Writes the header before it has seen the records."""
+
+    fails = "failed_write_leaves_nothing"
+
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        super().add_session(header)
+        found = list(records)
+        self.good.remove(header.id)
+        super().add_session(header, found)
+
+
+class FoldsSessionNames(Wrapped):
+    """Makes file names of ids, and does not mind that two become one."""
+
+    fails = "odd_session_names"
+
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        super().add_session(replace(header, id=header.id.replace("/", "_").lower()), records)
+
+
+class ListsAHundred(Wrapped):
+    """Shows a page of sessions and forgets that there are more."""
+
+    fails = "many_sessions"
+
+    def headers(self) -> Iterator[Header]:
+        return islice(super().headers(), 100)
+
+
+class ReadsAThousand(Wrapped):
+    """Reads back a page of entries and forgets that there are more."""
+
+    fails = "hundred_thousand_entries"
+
+    def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        return islice(super().read_back(session, entry_id), 1000)
+
+
+class CountsRecords(Wrapped):
+    """Takes every record for an entry."""
+
+    fails = "summary"
+
+    def summary(self, session: str) -> Summary:
+        return super().summary(session)._replace(entries=len(list(self.records(session))) + 1)
+
+
+class HidesWhatIsRemoved(Wrapped):
+    """Moves what is removed out of sight."""
+
+    fails = "remove_forgets unknown_entry_kept convert_keeps_digests search_follows_what_is_written"
+
+    hidden: ClassVar[set[str]] = set()
+
+    def remove(self, session: str) -> None:
+        self.header(session)
+        self.hidden.add(session)
+
+    def headers(self) -> Iterator[Header]:
+        return (header for header in super().headers() if header.id not in self.hidden)
+
+    def header(self, session: str) -> Header:
+        if session in self.hidden:
+            raise Missing("store: there is no session of this id")
+        return super().header(session)
+
+
+class SpeaksForeignWhenClosed(Wrapped):
+    """Lets the exceptions of its driver out."""
+
+    fails = "closed_store"
+
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def header(self, session: str) -> Header:
+        if self.is_closed:
+            raise RuntimeError("Cannot operate on a closed database.")
+        return super().header(session)
+
+
+# -- branches ----------------------------------------------------------------------------------
+
+
+class SortsHeads(Wrapped):
+    """Returns heads by name."""
+
+    fails = "heads_order odd_branch_names switch_is_recorded convert_keeps_digests"
+
+    def heads(self, session: str) -> Mapping[str, str | None]:
+        return dict(sorted(super().heads(session).items()))
+
+
+class AcceptsALostRace(Wrapped):
+    """Takes whatever comes for the next entry."""
+
+    fails = "failed_write_leaves_nothing conflict_on_lost_race two_threads"
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        place["expected"] = self.heads(session).get(place["branch"])
+        super().append(session, entry, **place)
+
+
+class SwallowsConflicts(Wrapped):
+    """Lets nobody know that they were too late."""
+
+    fails = "failed_write_leaves_nothing conflict_on_lost_race id_taken two_threads"
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        with suppress(Conflict):
+            super().append(session, entry, **place)
+
+
+class TakesIdsTwice(Wrapped):
+    """Overwrites an entry by another of the same id: an upsert where an insert should be."""
+
+    fails = "id_taken"
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        known = {record.entry.id for record in self.records(session) if record.entry is not None}
+        if entry.id not in known:
+            super().append(session, entry, **place)
+
+
+class BeginsAnyBranch(Wrapped):
+    """Needs no beginning of a branch."""
+
+    fails = (
+        "append_and_read_back failed_write_leaves_nothing missing_branch "
+        "fork_shares_the_past verify_names_the_first_bad "
+        "replaced_record_is_read_everywhere redaction_keeps_the_chain "
+        "threads_with_sessions"
+    )
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        with suppress(Conflict):
+            self.good.begin_branch(session, place["branch"], place["expected"])
+        super().append(session, entry, **place)
+
+
+class GivesNamesTwice(Wrapped):
+    """Does not mind a second branch of a name."""
+
+    fails = "begin_branch_taken"
+
+    def begin_branch(self, session: str, name: str, at: str | None) -> None:
+        with suppress(Conflict):
+            super().begin_branch(session, name, at)
+
+
+class NeedsAPast(Wrapped):
+    """Lets no branch begin with nothing: a column that must not be null."""
+
+    fails = "branch_begins_with_nothing"
+
+    def begin_branch(self, session: str, name: str, at: str | None) -> None:
+        if at is None and name not in self.heads(session):
+            raise Unavailable("store: not null")
+        super().begin_branch(session, name, at)
+
+
+class FoldsBranches(Wrapped):
+    """Compares names of branches without their case."""
+
+    fails = "odd_branch_names"
+
+    def begin_branch(self, session: str, name: str, at: str | None) -> None:
+        if name.casefold() in {known.casefold() for known in self.heads(session)}:
+            raise Conflict("store: there is a branch of this name")
+        super().begin_branch(session, name, at)
+
+
+class ForgetsWhereBranchesBegan(Wrapped):
+    """Lets every branch begin at the end of the last one."""
+
+    fails = "missing_entry odd_branch_names fork_shares_the_past convert_keeps_digests"
+
+    def begin_branch(self, session: str, name: str, at: str | None) -> None:
+        heads = list(self.heads(session).values())
+        super().begin_branch(session, name, heads[-1] if heads and at else at)
+
+
+class DropsWhatWasLeft(Wrapped):
+    """Keeps only what a branch leads to."""
+
+    fails = "rewind_keeps_what_was_left"
+
+    def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        heads = [head for head in self.heads(session).values() if head is not None]
+        alive = {e.id for head in heads for e, _ in self.good.read_back(session, head)}
+        if entry_id not in alive:
+            raise Missing("store: there is no entry of this id")
+        return super().read_back(session, entry_id)
+
+
+class ClonesByReference(Wrapped):
+    """Gives out the original for a clone."""
+
+    fails = "clone_is_independent search_follows_what_is_written"
+
+    def clone(self, session: str, *, title: str | None = None) -> Conversation:
+        return self.open(session)
+
+
+# -- what is kept ------------------------------------------------------------------------------
+
+
+class DropsUnknownMembers(Wrapped):
+    """Writes only the members that it knows."""
+
+    fails = "header_is_kept unknown_entry_kept"
+
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        known = (replace(record, unknown=NOTHING) for record in records)
+        super().add_session(replace(header, unknown=NOTHING), known)
+
+
+class DropsTheAudit(Wrapped):
+    """Has no column for everything."""
+
+    fails = "every_payload odd_text redaction_keeps_the_chain"
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        super().append(session, replace(entry, audit=None), **place)
+
+
+class RefusesNul(Wrapped):
+    """Passes text to something that ends it at NUL."""
+
+    fails = "odd_text"
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        if b"\\u0000" in encode_record(Record(seq=1, branch="b", entry=entry, digest="0" * 64)):
+            raise Unavailable("store: a string literal cannot contain NUL")
+        super().append(session, entry, **place)
+
+
+class RefusesLargeText(Wrapped):
+    """Has a limit for the size of a line."""
+
+    fails = "large_text"
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        if len(text_of(entry)) > 1_000_000:
+            raise Unavailable("store: the line is too long")
+        super().append(session, entry, **place)
+
+
+class StripsIds(Wrapped):
+    """Compares ids without the blanks around them: a column of fixed width."""
+
+    fails = "odd_ids"
+
+    def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        return super().read_back(session, entry_id.strip())
+
+
+class CountsFromTwo(Wrapped):
+    """Leaves a gap in its numbers."""
+
+    fails = (
+        "append_and_read_back reopen_goes_on hundred_thousand_entries "
+        "conflict_on_lost_race branch_begins_with_nothing odd_branch_names "
+        "fork_shares_the_past rewind_keeps_what_was_left switch_is_recorded "
+        "clone_is_independent every_payload unknown_entry_kept odd_text large_text "
+        "odd_ids records_are_numbered convert_keeps_digests images_lie_beside "
+        "verify_names_the_first_bad redaction_keeps_the_chain "
+        "search_follows_what_is_written two_threads threads_with_sessions"
+    )
+
+    def records(self, session: str) -> Iterator[Record]:
+        return (replace(record, seq=record.seq + 1) for record in super().records(session))
+
+    def replace(self, session: str, record: Record) -> None:
+        super().replace(session, replace(record, seq=max(record.seq - 1, 1)))
+
+
+class LosesForksOnTheWay(Wrapped):
+    """Copies entries, and not the beginnings of branches."""
+
+    fails = "clone_is_independent convert_keeps_digests"
+
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        super().add_session(header, (record for record in records if record.entry is not None))
+
+
+# -- blobs -------------------------------------------------------------------------------------
+
+
+class ShortensBlobs(Wrapped):
+    """Loses the end of what is large."""
+
+    fails = "blob_round_trip"
+
+    def blob(self, sha256: str) -> bytes:
+        return super().blob(sha256)[:65_536]
+
+
+class HasEveryBlob(Wrapped):
+    """Returns nothing for a blob that is not there."""
+
+    fails = "blob_round_trip missing_blob hostile_blob_names garbage_collection"
+
+    def blob(self, sha256: str) -> bytes:
+        try:
+            return super().blob(sha256)
+        except Missing:
+            return b""
+
+
+class TrustsNamesOfBlobs(Wrapped):
+    """Takes what it is given for a digest, more or less."""
+
+    fails = "hostile_blob_names"
+
+    def blob(self, sha256: str) -> bytes:
+        return super().blob(sha256.strip().lower())
+
+
+class KeepsImagesInside(Wrapped):
+    """Puts nothing aside."""
+
+    fails = "images_lie_beside garbage_collection"
+
+    def put_aside(self, payload: Any) -> Payload:
+        return payload  # type: ignore[no-any-return]
+
+
+class CollectsTooMuch(Wrapped):
+    """Has no patience with blobs that nobody names yet."""
+
+    fails = "garbage_collection"
+
+    def collect_garbage(self, *, older_than: timedelta = timedelta(0)) -> int:
+        return super().collect_garbage(older_than=timedelta(0))
+
+
+# -- trust -------------------------------------------------------------------------------------
+
+
+class KeepsRedactedContent(Wrapped):
+    """Never changes what it has written."""
+
+    fails = (
+        "garbage_collection verify_names_the_first_bad replaced_record_is_read_everywhere "
+        "redaction_keeps_the_chain"
+    )
+
+    def replace(self, session: str, record: Record) -> None:
+        self.header(session)
+
+
+class ReplacesTheCopy(Wrapped):
+    """Keeps a second copy of what it reads back, and forgets to change it."""
+
+    fails = "replaced_record_is_read_everywhere redaction_keeps_the_chain"
+
+    first: ClassVar[dict[tuple[str, str], Entry]] = {}
+
+    def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        for entry, digest in super().read_back(session, entry_id):
+            yield self.first.setdefault((session, entry.id), entry), digest
+
+    def replace(self, session: str, record: Record) -> None:
+        list(self.read_back(session, list(self.heads(session).values())[-1] or ""))
+        super().replace(session, record)
+
+
+class FindsPartsOfWords(Wrapped):
+    """Searches with LIKE."""
+
+    fails = "search_finds_words"
+
+    def search(self, text: str, *, limit: int = 20) -> list[Hit]:
+        found = [
+            Hit(header.id, record.entry, text_of(record.entry))
+            for header in self.headers()
+            for record in self.records(header.id)
+            if record.entry is not None
+            if text and text.lower() in text_of(record.entry).lower()
+        ]
+        return found[:limit]
+
+
+class SearchesItsOwn(Wrapped):
+    """Has an index of what this opening of the store has written."""
+
+    fails = "search_follows_what_is_written"
+
+    def __init__(self, good: Store) -> None:
+        super().__init__(good)
+        self.own: set[str] = set()
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        super().append(session, entry, **place)
+        self.own.add(entry.id)
+
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        found = list(records)
+        super().add_session(header, found)
+        self.own |= {record.entry.id for record in found if record.entry is not None}
+
+    def search(self, text: str, *, limit: int = 20) -> list[Hit]:
+        found = super().search(text, limit=1000)
+        return [hit for hit in found if hit.entry.id in self.own][:limit]
+
+
+# -- together ----------------------------------------------------------------------------------
+
+
+class RemembersHeads(Wrapped):
+    """Believes that nobody else writes."""
+
+    fails = "conflict_on_lost_race seen_by_others"
+
+    def __init__(self, good: Store) -> None:
+        super().__init__(good)
+        self.known: dict[str, dict[str, str | None]] = {}
+
+    def heads(self, session: str) -> Mapping[str, str | None]:
+        return self.known.setdefault(session, dict(super().heads(session)))
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        super().append(session, entry, **place)
+        self._note(session, place["branch"], entry.id)
+
+    def begin_branch(self, session: str, name: str, at: str | None) -> None:
+        super().begin_branch(session, name, at)
+        self._note(session, name, at)
+
+    def remove(self, session: str) -> None:
+        super().remove(session)
+        self.known.pop(session, None)
+
+    def _note(self, session: str, branch: str, head: str | None) -> None:
+        known = self.known.get(session)
+        if known is not None:
+            known.pop(branch, None)
+            known[branch] = head
+
+
+class SharesACursor(Wrapped):
+    """Keeps the session that it works on where every thread can change it."""
+
+    fails = "threads_with_sessions"
+
+    session = ""
+
+    def append(self, session: str, entry: Entry, **place: Any) -> None:
+        self.session = session
+        time.sleep(0.0005)
+        super().append(self.session, entry, **place)
+
+
+_SHARED = MemoryStore()
+
+
+def open_in_memory(_address: str) -> Store:
+    return SortsHeads(_SHARED)
+
+
+IN_MEMORY: tuple[type[Wrapped], ...] = (
+    LosesTheLastRecord,
+    BeginsWhatItIsAskedFor,
+    FindsNothing,
+    WritesOverSessions,
+    AddsByHalves,
+    FoldsSessionNames,
+    ListsAHundred,
+    ReadsAThousand,
+    CountsRecords,
+    HidesWhatIsRemoved,
+    SpeaksForeignWhenClosed,
+    SortsHeads,
+    AcceptsALostRace,
+    SwallowsConflicts,
+    TakesIdsTwice,
+    BeginsAnyBranch,
+    GivesNamesTwice,
+    NeedsAPast,
+    FoldsBranches,
+    ForgetsWhereBranchesBegan,
+    DropsWhatWasLeft,
+    ClonesByReference,
+    DropsUnknownMembers,
+    DropsTheAudit,
+    RefusesNul,
+    RefusesLargeText,
+    StripsIds,
+    CountsFromTwo,
+    LosesForksOnTheWay,
+    ShortensBlobs,
+    HasEveryBlob,
+    TrustsNamesOfBlobs,
+    KeepsImagesInside,
+    CollectsTooMuch,
+    KeepsRedactedContent,
+    ReplacesTheCopy,
+    FindsPartsOfWords,
+    SearchesItsOwn,
+    RemembersHeads,
+    SharesACursor,
+)
+ON_DISK: dict[type[Wrapped], str] = {
+    WritesLate: "open_writes_late",
+    LetsOsErrorsThrough: "open_lets_os_errors_through",
+    RacesWithOthers: "open_races_with_others",
+    LocksOthersOut: "open_locks_others_out",
+}
+
+
+def on_disk(kind: type[Wrapped], folder: Path) -> Subject:
+    """Return a place for a broken store that other processes can open as well."""
+    opener = f"{kind.__module__}:{ON_DISK[kind]}"
+    return AddressSubject(kind.__name__, str(folder / "store"), opener=opener, scale=SMALL)
