@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, final
 
 from steno.entry import FORMAT_VERSION, Entry
 from steno.errors import InvalidDocument, InvalidValue
-from steno.value import Value, check_fields, check_sha256, refuse
+from steno.value import Value, check_fields, check_sha256, prechecked, refuse
 
 MAIN: Final = "main"
 """The branch that every conversation begins with."""
@@ -57,7 +57,8 @@ class Record(Value, frozen=True, kw_only=True):
     """The entry that the branch begins behind; None also where it begins with nothing."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        if not prechecked():
+            check_fields(self)
         if self.seq < 1:
             refuse(self, "seq counts from 1")
         if not self.branch:

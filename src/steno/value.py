@@ -35,6 +35,7 @@ from steno.errors import InvalidMessage, InvalidValue
 from steno.json_object import adopt_parsed, freeze_mapping, is_json_text
 
 _MOST_PARTS_SHOWN: Final = 8
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 NonEmpty: TypeAlias = Annotated[str, Meta(min_length=1)]
 """A string with something in it; msgspec checks it when it decodes, we when a value is made."""
@@ -268,8 +269,7 @@ def check_elements(value: Value, name: str, content: Any, allowed: frozenset[typ
 
 def check_sha256(value: Value, name: str) -> None:
     """Refuse a field that is not a SHA-256 as it is usually written."""
-    digits = getattr(value, name)
-    if len(digits) != 64 or not set(digits) <= set("0123456789abcdef"):
+    if _SHA256.fullmatch(getattr(value, name)) is None:
         refuse(value, f"{name} must be 64 lower-case hexadecimal digits")
 
 

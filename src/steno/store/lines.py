@@ -12,6 +12,9 @@ from __future__ import annotations
 from typing import Final
 from zlib import crc32
 
+from msgspec import MsgspecError, Struct
+from msgspec.json import Decoder
+
 from steno.codec import decode_header, decode_record, encode_header, encode_record
 from steno.errors import Damaged, InvalidDocument
 from steno.record import Header, Record
@@ -22,6 +25,24 @@ _START: Final = b'{"crc":"%08x",'
 _START_LENGTH: Final = len(_START % 0)
 _SESSION: Final = b'"session":'
 _RECORD: Final = b'"record":'
+
+
+class Named(Struct, gc=False):
+    """Of an entry, only its name."""
+
+    id: str
+
+
+class Glance(Struct, gc=False):
+    """Of a record, only what it takes to find it again."""
+
+    seq: int
+    branch: str
+    entry: Named | None = None
+    at: str | None = None
+
+
+_glance: Final = Decoder(Glance).decode
 
 
 def encode_line(content: Header | Record) -> bytes:
@@ -39,11 +60,36 @@ def decode_line(line: bytes) -> Header | Record:
     Raises Damaged if its checksum does not fit, InvalidDocument if it does and the line holds
     neither a header nor a record, UnsupportedVersion if it holds a newer header.
     """
+    checked = _checked(line)
+    if _holds(_SESSION, checked):
+        return decode_header(checked[len(_SESSION) : -1])
+    if _holds(_RECORD, checked):
+        return decode_record(checked[len(_RECORD) : -1])
+    raise InvalidDocument("line: it holds neither the header of a session nor a record")
+
+
+def glance_at_line(line: bytes) -> Header | Glance:
+    """Read of a line only what it takes to find its record again. Raises as `decode_line` does."""
+    checked = _checked(line)
+    if _holds(_RECORD, checked):
+        try:
+            return _glance(checked[len(_RECORD) : -1])
+        except (MsgspecError, RecursionError):
+            pass  # a record of another version, of which the codec may still make something
+    content = decode_line(line)
+    if isinstance(content, Header):
+        return content
+    entry = None if content.entry is None else Named(content.entry.id)
+    return Glance(content.seq, content.branch, entry, content.at)
+
+
+def _checked(line: bytes) -> bytes:
+    """Return what the checksum of a line is about. Raises Damaged if it does not fit."""
     checked = line[_START_LENGTH:].removesuffix(b"\n")
     if line[:_START_LENGTH] != _START % crc32(checked):
         raise Damaged("line: its checksum does not fit")
-    if checked.startswith(_SESSION) and checked.endswith(b"}"):
-        return decode_header(checked[len(_SESSION) : -1])
-    if checked.startswith(_RECORD) and checked.endswith(b"}"):
-        return decode_record(checked[len(_RECORD) : -1])
-    raise InvalidDocument("line: it holds neither the header of a session nor a record")
+    return checked
+
+
+def _holds(kind: bytes, checked: bytes) -> bool:
+    return checked.startswith(kind) and checked.endswith(b"}")

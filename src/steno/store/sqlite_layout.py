@@ -7,9 +7,11 @@ JSON as every store keeps it, its checksum, and before it what is looked at with
 
 To append must cost as little as can be, so it writes the page that the record lies on, and when
 that is a new one also the page above it and the first of the file. Pages are small, as most
-records are: with those of 4096 bytes twice as much would be written. What is looked up by name, entries and branches, and what a list shows of a session, is brought up to
-date with every 32nd record of a session (`BLOCK`); for what came since then the last rows are
-looked at. Nothing has to remember how far that went: it follows from the number of the record.
+records are: with those of 4096 bytes half as much again would be written, and with those of 1024
+bytes half of many pages would stay empty. What is looked up by name, entries and branches, and
+what a list shows of a session, is brought up to date with every 32nd record of a session
+(`BLOCK`); for what came since then the last rows are looked at. Nothing has to remember how far
+that went: it follows from the number of the record.
 
 Changes of the layout are steps at the end of `STEPS`; those that were released stay as they are.
 The search index is no part of it: it can be made again at any time, and SQLite may lack FTS5.
@@ -24,7 +26,7 @@ from steno.errors import InvalidDocument, UnsupportedVersion
 
 APPLICATION_ID: Final = 0x73746E6F
 """What `file` and SQLite show as the kind of the database: "stno"."""
-PAGE_SIZE: Final = 1024
+PAGE_SIZE: Final = 2048
 BLOCK: Final = 32
 SESSION_SHIFT: Final = 32
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from threading import Lock
-from typing import BinaryIO, Final, NamedTuple, final
+from typing import BinaryIO, Final, NamedTuple, TypeAlias, final
 
 from steno.errors import Damaged, InvalidValue, UnsupportedVersion
 from steno.record import Header, Record
-from steno.store.lines import MARK_LENGTH, decode_line
+from steno.store.lines import MARK_LENGTH, Glance, decode_line, glance_at_line
 
 _LINE_START: Final = re.compile(rb'\{"crc":"[0-9a-f]{8}","')
 _MOST_STARTS: Final = 8
 """In how many places of a broken line another one is looked for."""
 _PIECE: Final = 1 << 16
+
+Content: TypeAlias = Header | Record | Glance
 
 
 class Line(NamedTuple):
@@ -29,7 +31,7 @@ class Line(NamedTuple):
 
     offset: int
     raw: bytes
-    content: Header | Record
+    content: Content
 
 
 class Place(NamedTuple):
@@ -40,7 +42,13 @@ class Place(NamedTuple):
 
 
 def read_lines(
-    file: int, name: str, *, size: int, offset: int = 0, number: int = 1
+    file: int,
+    name: str,
+    *,
+    size: int,
+    offset: int = 0,
+    number: int = 1,
+    read: Callable[[bytes], Content] = decode_line,
 ) -> Iterator[Line]:
     """Read the whole lines up to `size`, from line `number`, which begins at `offset`.
 
@@ -49,7 +57,7 @@ def read_lines(
     with open(file, "rb", buffering=_PIECE, closefd=False) as stream:
         stream.seek(offset)
         while raw := stream.readline(max(size - offset, 0)):
-            if not (content := _whole(raw, f"{name}, line {number}")):
+            if not (content := _whole(raw, f"{name}, line {number}", read)):
                 if _goes_on(stream, size) or _holds_a_line(raw):
                     raise _damaged(f"{name}, line {number}", "its checksum does not fit")
                 return
@@ -69,12 +77,14 @@ def read_at(file: int, place: Place) -> Record | None:
     return content if isinstance(content, Record) else None
 
 
-def _whole(raw: bytes, place: str) -> Header | Record | None:
+def _whole(
+    raw: bytes, place: str, read: Callable[[bytes], Content] = decode_line
+) -> Content | None:
     """Decode a line; None if it is not whole. Raises Damaged if it is, and is not one of ours."""
     if not raw.endswith(b"\n"):
         return None
     try:
-        return decode_line(raw)
+        return read(raw)
     except Damaged:
         return None
     except UnsupportedVersion:
@@ -140,7 +150,12 @@ class Log:
             self._inode = status.st_ino
         if status.st_size > self.end:
             for line in read_lines(
-                file, self._name, size=status.st_size, offset=self.end, number=self._lines + 1
+                file,
+                self._name,
+                size=status.st_size,
+                offset=self.end,
+                number=self._lines + 1,
+                read=glance_at_line,
             ):
                 self.take(line)
         return status.st_size - self.end
