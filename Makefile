@@ -14,7 +14,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check fix requirements coverage property corpus bench clean new-environment
+.PHONY: help setup demo test check fix requirements coverage property crash corpus bench clean new-environment
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,9 @@ coverage: $(READY) ## run all tests and show the lines and branches they miss
 property: $(READY) ## run the property tests with many more examples
 	@$(PY) -m pytest tests/property tests/wire/test_fuzz.py --hypothesis-profile=long $(FLAGS)
 
+crash: $(READY) ## kill writers of every store 200 times each; STENO_CRASH_ROUNDS=1000 for more
+	@STENO_CRASH_ROUNDS=$${STENO_CRASH_ROUNDS:-200} $(PY) -m pytest tests/store/test_kit.py -k crash $(FLAGS)
+
 corpus: $(READY) ## decode recorded traffic: STENO_CORPUS=folder make corpus
 	@$(PY) -m tests.corpus
 
@@ -73,7 +76,7 @@ endif
 # is built by the pinned version of it.
 $(READY): pyproject.toml constraints.txt
 	@$(PIP) pip hatchling editables
-	@$(PIP) --no-build-isolation --group dev --editable '.[testing]'
+	@$(PIP) --no-build-isolation --group dev --editable '.[cli,testing]'
 	@printf '%s\n' '$(CURDIR)' > $@
 
 new-environment:

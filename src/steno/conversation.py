@@ -25,9 +25,10 @@ from steno.entry import (
     ModeChange,
     ModelChange,
     Payload,
+    Redacted,
     Rewind,
 )
-from steno.errors import Conflict, LogError, Missing
+from steno.errors import Conflict, InvalidMessage, LogError, Missing
 from steno.identity import new_id, utc_now
 from steno.message import ChatMessage, Message
 from steno.order import Order
@@ -98,6 +99,8 @@ class Conversation:
         Raises OutOfOrder if a message may not come next, Missing for an unknown branch, Conflict
         if somebody else has written to it meanwhile, Unavailable if it cannot be stored.
         """
+        if isinstance(payload, Redacted):
+            raise InvalidMessage("conversation: content is taken out by a store, with `redact`")
         with self._writing:
             name = self._active if branch is None else branch
             target = self._loaded(name)

@@ -173,7 +173,7 @@ class Journal(Protocol):
         ...
 
     def heads(self) -> Mapping[str, str | None]:
-        """Return the last entry of every branch, the branch that was written to last at the end."""
+        """Return the last entry of every branch, the branch whose entry came last at the end."""
         ...
 
     def read_back(self, entry_id: str) -> Iterator[tuple[Entry, str]]:

@@ -26,6 +26,7 @@ from steno.entry import (
     Redacted,
     Resolution,
 )
+from steno.errors import InvalidValue
 from steno.message import (
     AssistantMessage,
     Message,
@@ -251,12 +252,49 @@ class Query(NamedTuple):
     actor: str | None = None
 
 
-def select(entries: Iterable[Entry], query: Query) -> tuple[Entry, ...]:
-    """Return the entries that answer a query. One without a time is outside of every period."""
-    return tuple([entry for entry in entries if _answers(entry, query)])
+def select(
+    entries: Iterable[Entry], query: Query, *, among: Iterable[Entry] | None = None
+) -> tuple[Entry, ...]:
+    """Return the entries that answer a query. One without a time is outside of every period.
+
+    A tool is that of a call, of its result and of the decisions about it; where the calls stand
+    in entries that are not asked for, pass those as `among`. Raises InvalidValue for a time
+    without a zone.
+    """
+    for moment in (query.since, query.until):
+        if moment is not None and moment.tzinfo is None:
+            raise InvalidValue("query: a time needs a zone")
+    asked = list(entries)
+    tools = tools_by_call(asked if among is None else among)
+    return tuple([entry for entry in asked if _answers(entry, query, tools)])
 
 
-def _answers(entry: Entry, query: Query) -> bool:
+def tools_by_call(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the name of the tool that each call asks for, by the id of the call."""
+    messages = (message for entry in entries if (message := entry.message) is not None)
+    return {call.id: call.name for message in messages for call in message.tool_calls}
+
+
+def tools_of(entry: Entry, tools: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the tools that an entry is about, given those of all calls."""
+    payload = entry.payload
+    if isinstance(payload, Approval):
+        names = [tools.get(payload.call_id, "")]
+    elif isinstance(payload, ToolResultMessage):
+        names = [payload.tool_name or tools.get(payload.tool_call_id, "")]
+    else:
+        names = [] if entry.message is None else [call.name for call in entry.message.tool_calls]
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def decision_of(entry: Entry) -> str | None:
+    """Return what was decided; an approval says so itself."""
+    if entry.decision is None and isinstance(entry.payload, Approval):
+        return entry.payload.status
+    return entry.decision
+
+
+def _answers(entry: Entry, query: Query, tools: Mapping[str, str]) -> bool:
     time = entry.time
     if query.since is not None and (time is None or time < query.since):
         return False
@@ -264,17 +302,10 @@ def _answers(entry: Entry, query: Query) -> bool:
         return False
     return (
         (query.kind is None or query.kind in kinds_of(entry))
-        and (query.decision is None or entry.decision == query.decision)
-        and (query.tool is None or query.tool in _tools_of(entry))
+        and (query.decision is None or query.decision == decision_of(entry))
+        and (query.tool is None or query.tool in tools_of(entry, tools))
         and (query.actor is None or query.actor == _actor_of(entry))
     )
-
-
-def _tools_of(entry: Entry) -> set[str]:
-    message = entry.message
-    if isinstance(message, ToolResultMessage):
-        return {message.tool_name}
-    return set() if message is None else {call.name for call in message.tool_calls}
 
 
 def _actor_of(entry: Entry) -> object:

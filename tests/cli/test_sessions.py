@@ -62,7 +62,7 @@ def test_a_store_that_was_asked_for_and_is_not_there_is_an_error(tmp_path: Path,
 def test_an_address_that_makes_no_sense_is_explained() -> None:
     told = steno("sessions", "list", "--store", "carrier:pigeon")
     assert told.status == 1
-    assert told.err.startswith("steno: store: an address begins with one of sqlite:")
+    assert told.err.startswith("steno: store: an address is sqlite:FILE, jsonl:FOLDER")
 
 
 def test_the_default_store_lies_in_the_home_folder_for_its_owner_alone(home: Path) -> None:
@@ -91,7 +91,7 @@ def test_an_empty_home_is_no_place_to_write_to(monkeypatch: pytest.MonkeyPatch) 
     assert told == (
         1,
         "",
-        "steno: store: no home folder is known; set HOME or STENO_STORE, or use --store\n",
+        "steno: store: no home folder is known; set HOME or STENO_STORE, or name a store\n",
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from steno import ChatMessage
 from steno.content import Image, ImageData
-from steno.entry import Redaction
+from steno.entry import BranchSwitch, Redaction
 from steno.store import open_store
 from tests.cli.program import keep_talk, on_terminal, run, steno
 
@@ -27,9 +27,9 @@ def test_a_branch_begins_where_it_is_asked_for(address: str) -> None:
         assert [
             len(conversation.entries(f"by-{what}")) for what in ("number", "mark", "label")
         ] == [
-            2,
-            6,
-            6,
+            3,  # that the conversation goes on there is an entry, too
+            7,
+            7,
         ]
         assert conversation.branch == "by-label"
 
@@ -40,7 +40,9 @@ def test_a_branch_without_a_name_is_named_after_the_time(address: str) -> None:
     assert re.fullmatch(r"fork-\d{8}-\d{6}\n", told.out)
     with open_store(address) as store:
         conversation = store.open("talk")
-        assert conversation.entries(told.out.strip()) == conversation.entries("main")
+        *past, switch = conversation.entries(told.out.strip())
+        assert tuple(past) == conversation.entries("main")
+        assert switch.payload == BranchSwitch(old="main", new=told.out.strip())
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_a_clone_goes_on_where_it_is_asked_to(address: str) -> None:
     keep_talk(address)
     clone = steno("sessions", "fork", "talk", "--clone", "--at", "2").out.strip()
     with open_store(address) as store:
-        assert len(store.open(clone).entries()) == 2
+        assert len(store.open(clone).entries()) == 3
         assert len(store.open("talk").entries()) == 8
 
 

@@ -79,7 +79,7 @@ def test_what_the_target_has_is_a_conflict_unless_it_is_to_be_left_out(tmp_path:
     assert told.status == 1
     assert told.err.splitlines() == [
         "steno: 0 of 1 sessions copied; --skip-existing goes on from there",
-        "steno: store: there is a session of this id",
+        "steno: session talk: the target has one of this id",
     ]
     told = steno("store", "convert", source, target, "--skip-existing")
     assert told == (0, "0 sessions copied, 1 left out\n", "")

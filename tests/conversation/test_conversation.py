@@ -20,6 +20,7 @@ from steno.entry import (
     Mode,
     ModeChange,
     ModelChange,
+    Redacted,
     Repair,
 )
 from steno.errors import Conflict, InvalidValue, LogError, Missing, Unavailable
@@ -469,3 +470,10 @@ def test_a_stop_reason_and_an_empty_turn_come_back_from_a_journal() -> None:
     turn = ChatMessage.assistant(stop_reason=StopReason.LENGTH)
     Conversation([turn], journal=journal)
     assert journal.open().messages() == (turn,)
+
+
+def test_content_is_not_taken_out_by_appending() -> None:
+    conversation = Conversation([ChatMessage.user("Hello")])
+    with pytest.raises(InvalidMessage, match="redact"):
+        conversation.append(Redacted(kind="user", sha256="ab" * 32))
+    assert len(conversation) == 1

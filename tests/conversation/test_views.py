@@ -45,6 +45,7 @@ from steno.entry import (
     ResolutionStatus,
     Rewind,
 )
+from steno.errors import InvalidValue
 from steno.usage import StopReason
 from steno.views import (
     ContentType,
@@ -323,7 +324,7 @@ def audited() -> Conversation:
         (Query(kind=Kind.ASSISTANT_TEXT), "e2 e5"),
         (Query(kind=Kind.SYSTEM_CONTEXT), "e3"),
         (Query(decision="approved"), "e3"),
-        (Query(tool="read"), "e2 e4"),
+        (Query(tool="read"), "e2 e3 e4"),
         (Query(tool="write"), ""),
         (Query(actor="ann"), "e1"),
         (Query(actor="bob"), "e3"),
@@ -369,3 +370,8 @@ def test_an_entry_without_a_time_is_outside_of_every_period() -> None:
 )
 def test_the_text_of_an_entry_is_what_a_person_could_have_read(payload: Any, text: str) -> None:
     assert text_of(entry(payload)) == text
+
+
+def test_a_query_for_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="needs a zone"):
+        select((), Query(since=datetime(2026, 1, 1)))  # noqa: DTZ001 - that is the mistake

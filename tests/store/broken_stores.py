@@ -531,7 +531,7 @@ class SearchesItsOwn(Wrapped):
 class RemembersHeads(Wrapped):
     """Believes that nobody else writes."""
 
-    fails = "conflict_on_lost_race seen_by_others"
+    fails = "conflict_on_lost_race heads_order seen_by_others"
 
     def __init__(self, good: Store) -> None:
         super().__init__(good)

@@ -170,7 +170,9 @@ def test_the_command_ends_with_1_if_a_case_fails(
     assert main([f"broken:{tmp_path}", "--opener", opener, *cases]) == 1
     printed = capsys.readouterr().out.splitlines()
     assert printed[1:3] == ["heads_order  FAIL", "odd_text     ok"]
-    assert printed[4].startswith("broken · heads_order: branches in the order they began: expected")
+    assert printed[4].startswith(
+        "broken · heads_order: branches that nothing was written to yet: expected"
+    )
 
 
 def test_the_command_wants_a_place_of_its_own(

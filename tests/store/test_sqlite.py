@@ -427,7 +427,7 @@ def _growth(store: SqliteStore, file: Path, text: str) -> int:
     return _log_of(file).stat().st_size - before
 
 
-@pytest.mark.parametrize(("size", "most"), [(200, 4_000), (1700, 5_500)])
+@pytest.mark.parametrize(("size", "most"), [(200, 5_000), (1700, 7_600)])
 def test_an_append_writes_little_and_not_more_in_a_long_session(
     tmp_path: Path, size: int, most: int
 ) -> None:

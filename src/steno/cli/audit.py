@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -17,12 +17,12 @@ from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.place import add_store_option, existing_store, find_session
 from steno.cli.printable import counted, on_one_line
 from steno.cli.words import decided_by, type_of
-from steno.entry import Approval, Entry
+from steno.entry import Entry
 from steno.errors import Damaged
 from steno.formats import audit as audit_format
 from steno.message import ToolResultMessage
 from steno.store import Store
-from steno.views import Kind, Query, kinds_of, select
+from steno.views import Kind, Query, decision_of, kinds_of, select, tools_by_call, tools_of
 
 _BROKEN: Final = 1
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -103,65 +103,39 @@ def _audit(options: argparse.Namespace) -> int:
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
     everything = list(log.entries.values())
-    tools = _tools_by_call(everything)
     query = Query(
         since=options.since,
         until=options.until,
         kind=None if options.kind is None else Kind(options.kind),
+        decision=options.decision,
+        tool=options.tool,
         actor=options.actor,
     )
     candidates = everything if options.branch is None else log.path(options.branch)
-    entries = [
-        entry
-        for entry in select(candidates, query)
-        if options.decision is None or options.decision == _decision(entry)
-        if options.tool is None or options.tool in _tools_of(entry, tools)
-    ]
+    entries = select(candidates, query, among=everything)
     if options.json:
         print_object(audit_format.encode(log.header, entries).data)
     elif entries:
+        tools = tools_by_call(everything)
         Paper().table(_COLUMNS, [_row(entry, log, tools) for entry in entries])
     else:
         note("nothing in the session answers to this")
     return 0
 
 
-def _tools_by_call(entries: Iterable[Entry]) -> dict[str, str]:
-    messages = (message for entry in entries if (message := entry.message) is not None)
-    return {call.id: call.name for message in messages for call in message.tool_calls}
-
-
-def _tools_of(entry: Entry, tools: dict[str, str]) -> list[str]:
-    """Return the names of the tools that an entry is about."""
-    payload = entry.payload
-    if isinstance(payload, Approval):
-        return [tools.get(payload.call_id, "")]
-    if isinstance(payload, ToolResultMessage):
-        return [payload.tool_name or tools.get(payload.tool_call_id, "")]
-    return [] if entry.message is None else [call.name for call in entry.message.tool_calls]
-
-
 def _row(entry: Entry, log: Log, tools: dict[str, str]) -> list[str]:
     payload = entry.payload
     kinds = type_of(entry) if entry.message is None else ", ".join(kinds_of(entry))
     outcome = payload.outcome if isinstance(payload, ToolResultMessage) else ""
-    named = dict.fromkeys(filter(None, _tools_of(entry, tools)))
     return [
         log.number(entry.id),
         moments.shown(entry.time),
         kinds,
-        on_one_line(_decision(entry)),
-        on_one_line(", ".join(named)),
+        on_one_line(decision_of(entry) or ""),
+        on_one_line(", ".join(tools_of(entry, tools))),
         _by(entry),
         outcome,
     ]
-
-
-def _decision(entry: Entry) -> str:
-    """Return what was decided; an approval says so itself."""
-    if entry.decision is None and isinstance(entry.payload, Approval):
-        return entry.payload.status
-    return entry.decision or ""
 
 
 def _by(entry: Entry) -> str:

@@ -11,6 +11,7 @@ from steno.cli.log import Log
 from steno.cli.paper import note
 from steno.cli.place import existing_store, find_session
 from steno.cli.printable import counted, on_one_line
+from steno.conversation import Conversation
 from steno.errors import Conflict, InvalidValue, LogError
 from steno.identity import utc_now
 from steno.store import Store
@@ -33,7 +34,7 @@ def fork(options: argparse.Namespace) -> int:
             begun = "" if branch is None else f", with a branch {on_one_line(branch)}"
             note(f"session {clone} is a copy of {on_one_line(session)}{begun}")
         else:
-            store.open(session).fork(name, at=at)
+            _branch_off(store.open(session), name, at)
             print(on_one_line(name))
             head = at or log.heads.get(log.active)
             place = "with nothing before it" if head is None else f"behind {log.number(head)}"
@@ -46,7 +47,7 @@ def _clone(store: Store, session: str, branch: str | None, at: str | None) -> st
     clone = store.clone(session)
     if branch is not None:
         try:
-            clone.fork(branch, at=at)
+            _branch_off(clone, branch, at)
         except BaseException:
             store.remove(clone.id)
             raise
@@ -81,6 +82,12 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
         raise InvalidValue("redact: nobody knows who you are; say so with --actor") from None
+
+
+def _branch_off(conversation: Conversation, branch: str, at: str | None) -> None:
+    """Let a conversation go on in a branch of its own, which is recorded there."""
+    conversation.fork(branch, at=at)
+    conversation.switch(branch)
 
 
 # -- removal ---------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from steno.chain import verify
 from steno.cli.log import Log
 from steno.cli.output import writing
 from steno.cli.paper import note
-from steno.cli.place import address_of, existing_store, find_session, open_any
+from steno.cli.place import address_of, existing_store, find_session, quietly_opened
 from steno.cli.printable import counted, on_one_line, printable, printable_json
 from steno.codec import Document, decode_document, encode_document
 from steno.content import Image, ImageBlob
@@ -157,7 +157,7 @@ def import_session(options: argparse.Namespace) -> int:
         place = "stdin" if options.file == "-" else printable(options.file)
         raise InvalidDocument(f"{place}: {exc}") from exc
     header = _named(session.header, options)
-    with open_any(address_of(options)) as store:
+    with quietly_opened(address_of(options)) as store:
         records = session.records if name == _LINES else _put_aside(store, session.records)
         try:
             store.add_session(header, records)

@@ -9,6 +9,8 @@ from typing import final
 
 import msgspec
 
+from steno.cli.printable import printable_json
+
 
 @final
 class Unwritable(OSError):
@@ -32,6 +34,6 @@ def writing(place: str) -> Generator[None]:
 def print_json(data: bytes) -> None:
     """Print JSON: readable on a terminal, one line for a program. Raises Unwritable."""
     if sys.stdout.isatty():
-        data = msgspec.json.format(data)
+        data = printable_json(msgspec.json.format(data))
     with writing("stdout"):
         sys.stdout.buffer.write(data + b"\n")

@@ -6,18 +6,16 @@ import argparse
 import logging
 import os
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise, takewhile
-from pathlib import Path
 from typing import Final
 
 from steno.cli.printable import printable
-from steno.errors import Damaged, InvalidValue, Missing
-from steno.ports import without_secrets
+from steno.errors import Damaged, Missing
 from steno.store import MemoryStore, Store, Summary, open_store
+from steno.store.locate import VARIABLE, Address, default_address, read_address
 
-VARIABLE: Final = "STENO_STORE"
 LAST: Final = "last"
 _SILENCE: Final = logging.NullHandler()
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
@@ -39,23 +37,10 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
 # -- stores ----------------------------------------------------------------------------------
 
 
-def address_of(options: argparse.Namespace) -> str:
+def address_of(options: argparse.Namespace) -> Address:
     """Return the address of the store that was asked for."""
-    asked: str = getattr(options, "store", "") or os.environ.get(VARIABLE, "")
-    return asked or f"sqlite:{_default_file()}"
-
-
-def _default_file() -> Path:
-    data = os.environ.get("XDG_DATA_HOME", "")
-    folder = Path(data) if data.startswith("/") else _home() / ".local" / "share"
-    return folder / "steno" / "steno.db"
-
-
-def _home() -> Path:
-    if os.environ.get("HOME") != "":  # Python would take that for the root of all folders
-        with suppress(RuntimeError):
-            return Path.home()
-    raise InvalidValue(f"store: no home folder is known; set HOME or {VARIABLE}, or use --store")
+    asked: str = getattr(options, "store", "")
+    return read_address(asked) if asked else default_address()
 
 
 @contextmanager
@@ -66,49 +51,18 @@ def existing_store(options: argparse.Namespace) -> Generator[Store]:
     """
     address = address_of(options)
     is_asked_for = getattr(options, "store", "") or os.environ.get(VARIABLE)
-    if not is_asked_for and not is_there(address):
+    if not is_asked_for and not address.is_there:
         yield MemoryStore()
         return
-    with open_existing(address) as store:
+    with quietly_opened(address, create=False) as store:
         yield store
 
 
-def open_existing(address: str) -> Store:
-    """Open the store at an address. Raises Missing if there is none."""
-    if not is_there(address):
-        raise Missing(f"store: there is none at {shown_address(address)}")
-    return open_any(address)
-
-
-def open_any(address: str) -> Store:
-    """Open the store at an address, and make it if there is none."""
+def quietly_opened(address: Address, *, create: bool = True) -> Store:
+    """Open the store at an address."""
     # What is not understood is shown as such, and where it stands: no need to warn of each piece.
     logging.getLogger("steno.codec").addHandler(_SILENCE)
-    kind, colon, rest = address.partition(":")
-    if rest.startswith("~/"):  # a shell does not see to it behind a colon
-        return open_store(f"{kind}{colon}{Path(rest).expanduser()}")
-    return open_store(address)
-
-
-def is_there(address: str) -> bool:
-    """Tell whether there is a store at an address; a server will say so itself."""
-    file = file_of(address)
-    return file is None or file.exists()
-
-
-def file_of(address: str) -> Path | None:
-    """Return the file or folder that an address names; None where it names neither."""
-    kind, colon, rest = address.partition(":")
-    if not colon:
-        return Path(address)
-    return Path(rest).expanduser() if kind in ("sqlite", "jsonl") and rest else None
-
-
-def shown_address(address: str) -> str:
-    """Return an address without passwords."""
-    if file_of(address) is not None:
-        return printable(address)
-    return without_secrets(address) or address.partition(":")[0]
+    return open_store(address, create=create)
 
 
 # -- sessions --------------------------------------------------------------------------------

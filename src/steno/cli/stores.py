@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from steno.cli.commands import Commands
 from steno.cli.paper import Paper, note
@@ -10,17 +11,14 @@ from steno.cli.place import (
     add_store_option,
     address_of,
     existing_store,
-    file_of,
     find_session,
-    is_there,
-    open_any,
-    open_existing,
-    shown_address,
+    quietly_opened,
     summaries_of,
 )
-from steno.cli.printable import counted, on_one_line
+from steno.cli.printable import counted, on_one_line, printable
 from steno.cli.progress import progress
 from steno.store import Store, convert_store
+from steno.store.locate import Address, read_address
 
 
 def add_commands(commands: Commands) -> None:
@@ -65,21 +63,20 @@ def add_commands(commands: Commands) -> None:
 
 
 def _convert(options: argparse.Namespace) -> int:
-    with open_existing(options.source) as source:
+    with quietly_opened(read_address(options.source), create=False) as source:
         if options.session is None:
             wanted = [header.id for header in source.headers()]
         else:
             wanted = list(dict.fromkeys(find_session(source, name) for name in options.session))
-        with open_any(options.target) as target:
-            there = {header.id for header in target.headers()} if options.skip_existing else set()
-            missing = [session for session in wanted if session not in there]
-            _copy(source, target, missing)
-    copied, left_out = counted(len(missing), "session", "sessions"), len(wanted) - len(missing)
-    print(f"{copied} copied" + (f", {left_out:,} left out" if left_out else ""))
+        with quietly_opened(read_address(options.target)) as target:
+            copied = _copy(source, target, wanted, skip_existing=options.skip_existing)
+    left_out = len(wanted) - copied
+    told = f"{counted(copied, 'session', 'sessions')} copied"
+    print(told + (f", {left_out:,} left out" if left_out else ""))
     return 0
 
 
-def _copy(source: Store, target: Store, sessions: list[str]) -> None:
+def _copy(source: Store, target: Store, sessions: list[str], *, skip_existing: bool) -> int:
     done = 0
     try:
         with progress("copying sessions", len(sessions)) as shown:
@@ -89,7 +86,7 @@ def _copy(source: Store, target: Store, sessions: list[str]) -> None:
                 done += 1
                 shown.show(done)
 
-            convert_store(source, target, sessions, tell=count)
+            return convert_store(source, target, sessions, skip_existing=skip_existing, tell=count)
     except BaseException:
         note(f"{done:,} of {len(sessions):,} sessions copied; --skip-existing goes on from there")
         raise
@@ -109,7 +106,7 @@ def _info(options: argparse.Namespace) -> int:
         blobs = list(store.blobs())
     size = _size(address)
     rows = [
-        ("store", shown_address(address) + ("" if is_there(address) else " (not there yet)")),
+        ("store", printable(str(address)) + ("" if address.is_there else " (not there yet)")),
         ("sessions", f"{len(summaries) + len(damaged):,}"),
         ("entries", f"{sum(summary.entries for summary in summaries):,}"),
         ("blobs", f"{len(blobs):,} ({sum(blob.size for blob in blobs):,} bytes)"),
@@ -123,10 +120,10 @@ def _info(options: argparse.Namespace) -> int:
     return 1 if damaged else 0
 
 
-def _size(address: str) -> int | None:
+def _size(address: Address) -> int | None:
     """Return how much room a store takes on disk; None where it is on a server or not there."""
-    place = file_of(address)
-    if place is None or not place.exists():
+    place = address.place
+    if not isinstance(place, Path) or not place.exists():
         return None
     beside = (place.with_name(f"{place.name}{ending}") for ending in ("", "-wal", "-shm"))
     files = place.rglob("*") if place.is_dir() else beside

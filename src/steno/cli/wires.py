@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from steno import (
     repair,
 )
 from steno.call import AnyToolCall
+from steno.cli.commands import Commands
 from steno.cli.output import print_json, writing
 from steno.codec import encode_message
 from steno.wire import WIRES, Encoded, StreamDecoder, Wire, load_wire, retell
@@ -38,14 +39,6 @@ _STREAMS: Final = (b"data:", b"event:", b":", b"id:")
 _NAMES: Final = f"{', '.join(WIRES)}, or a module of yours as package.module"
 _CHOICES: Final = ("choices", "candidates")
 """Where answers are that a provider gave to one question; we read the first of them."""
-
-
-class Commands(Protocol):
-    """Where a command is added: what `add_subparsers` returns, which has no public name."""
-
-    def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser:
-        """Add a command."""
-        ...
 
 
 def add_commands(commands: Commands) -> None:

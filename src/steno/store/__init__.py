@@ -8,8 +8,17 @@ One class for each kind of store, loaded when it is asked for.
 """
 
 from steno.store.convert import convert_store
-from steno.store.locate import open_store
+from steno.store.locate import default_address, open_store
 from steno.store.memory import MemoryStore
 from steno.store.store import Blob, Hit, Store, Summary
 
-__all__ = ["Blob", "Hit", "MemoryStore", "Store", "Summary", "convert_store", "open_store"]
+__all__ = [
+    "Blob",
+    "Hit",
+    "MemoryStore",
+    "Store",
+    "Summary",
+    "convert_store",
+    "default_address",
+    "open_store",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from steno.content import Image, ImageBlob
-from steno.errors import Damaged
+from steno.errors import Conflict, Damaged
 from steno.record import Record
 from steno.store.store import Store
 
@@ -15,15 +15,21 @@ def convert_store(
     target: Store,
     sessions: Iterable[str] | None = None,
     *,
+    skip_existing: bool = False,
     tell: Callable[[str], None] = lambda session: None,
 ) -> int:
     """Copy sessions, all of them unless some are named, and the blobs that they refer to.
 
     `tell` is called with each session that has arrived. Returns how many did. Every one is there
-    as a whole or not at all. Raises Conflict at one that the target has already, Damaged at one
-    whose chain is broken.
+    as a whole or not at all. Raises Conflict at one that the target has already, unless those
+    are to be skipped, and Damaged at one whose chain is broken.
     """
-    names = [header.id for header in source.headers()] if sessions is None else list(sessions)
+    wanted = [header.id for header in source.headers()] if sessions is None else list(sessions)
+    there = {header.id for header in target.headers()}
+    names = [name for name in wanted if name not in there]
+    if len(names) < len(wanted) and not skip_existing:
+        taken = next(name for name in wanted if name in there)
+        raise Conflict(f"session {taken}: the target has one of this id")
     for name in names:
         problem = source.verify(name).bad
         if problem is not None:

@@ -12,6 +12,7 @@ from steno.entry import Entry
 from steno.errors import Conflict, Damaged, Missing
 from steno.identity import utc_now
 from steno.record import MAIN, Header, Record
+from steno.store.heads import Heads
 from steno.store.store import Blob, Store
 
 
@@ -22,7 +23,7 @@ class _Session:
     def __init__(self, header: Header, records: Iterable[Record]) -> None:
         self.header = header
         self.records: list[Record] = []
-        self.heads: dict[str, str | None] = {}
+        self.heads = Heads()
         self.by_id: dict[str, int] = {}
         for record in records:
             self.add(record)
@@ -30,11 +31,12 @@ class _Session:
     def add(self, record: Record) -> None:
         """Take one more record."""
         entry = record.entry
-        if entry is not None:
+        if entry is None:
+            self.heads.begin(record.branch, record.at)
+        else:
             self.by_id[entry.id] = len(self.records)
+            self.heads.write(record.branch, entry.id)
         self.records.append(record)
-        self.heads.pop(record.branch, None)  # the latest stands last
-        self.heads[record.branch] = record.at if entry is None else entry.id
 
 
 @final
@@ -73,7 +75,7 @@ class MemoryStore(Store):
             found = self._session(session)
             if branch not in found.heads and branch != MAIN:
                 raise Missing("store: there is no branch of this name")
-            if found.heads.get(branch) != expected:
+            if found.heads.of(branch) != expected:
                 raise Conflict("store: the branch has moved on; refresh the conversation")
             if entry.id in found.by_id:
                 raise Conflict("store: there is an entry of this id")
@@ -93,14 +95,16 @@ class MemoryStore(Store):
     def heads(self, session: str) -> Mapping[str, str | None]:
         """Return the last entry of every branch."""
         with self._lock:
-            return dict(self._session(session).heads)
+            return self._session(session).heads.all()
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
         """Return an entry, then its parent and so on."""
         with self._lock:
             found = self._session(session)
         wanted: str | None = entry_id
-        while wanted is not None:
+        for _ in range(len(found.records) + 1):
+            if wanted is None:
+                return
             number = found.by_id.get(wanted)
             if number is None:
                 raise Missing("store: there is no entry of this id")
@@ -109,6 +113,7 @@ class MemoryStore(Store):
                 raise Damaged("store: an entry without its digest")
             yield record.entry, record.digest
             wanted = record.entry.parent
+        raise Damaged("store: the parents of an entry lead in a circle; verify the session")
 
     def records(self, session: str) -> Iterator[Record]:
         """Return all records of a session."""
@@ -118,7 +123,10 @@ class MemoryStore(Store):
     def replace(self, session: str, record: Record) -> None:
         """Write a record over the one of the same `seq`."""
         with self._lock:
-            self._session(session).records[record.seq - 1] = record
+            records = self._session(session).records
+            if record.seq > len(records):
+                raise Missing("store: there is no record of this number")
+            records[record.seq - 1] = record
 
     def remove(self, session: str) -> None:
         """Forget a session."""

@@ -285,7 +285,8 @@ class Connections:
                 return self._idle.pop()
         try:
             raw = psycopg.connect(
-                **self._address.parameters,  # type: ignore[arg-type] # all of them are libpq's
+                # All of them are libpq's.
+                **self._address.parameters,  # type: ignore[arg-type]
                 autocommit=True,
             )
         except psycopg.Error as exc:

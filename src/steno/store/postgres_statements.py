@@ -25,7 +25,11 @@ COPY_RECORDS: Final = """
     COPY {s}.record (session, seq, parent, id, time, body, words) FROM STDIN (FORMAT binary)
 """
 ADD_BRANCH: Final = "INSERT INTO {s}.branch (session, name, head, seq) VALUES (%s, %s, %s, %s)"
-HEADS: Final = "SELECT name, head FROM {s}.branch WHERE session = %s ORDER BY seq"
+HEADS: Final = """
+    SELECT branch.name, branch.head
+    FROM {s}.branch LEFT JOIN {s}.record USING (session, seq)
+    WHERE session = %s ORDER BY record.id IS NOT NULL, seq
+"""
 PLACE: Final = """
     SELECT branch.session IS NOT NULL, branch.head, taken.body, parent.seq
     FROM (SELECT %(session)s::bigint AS session) AS here

@@ -43,7 +43,7 @@ SELECT name, ifnull(own.id, start.id)
 FROM latest
 CROSS JOIN record AS own ON own.key = :base + latest.seq
 LEFT JOIN record AS start ON start.key = :base + own.parent
-ORDER BY latest.seq
+ORDER BY own.id IS NOT NULL, latest.seq
 """
 _HEADS: Final = _HEAD_OF.format(only_name="", only_branch="")
 _HEAD: Final = _HEAD_OF.format(only_name="AND name = :name", only_branch="AND branch = :name")
@@ -223,7 +223,7 @@ def find(db: sqlite3.Connection, extent: Extent, entry_id: str) -> int | None:
 
 
 def heads_of(db: sqlite3.Connection, extent: Extent) -> list[tuple[str, str | None]]:
-    """Return every branch and its last entry, the branch that was written to last at the end."""
+    """Return every branch and its last entry, the branch whose entry came last at the end."""
     return db.execute(_HEADS, extent.names).fetchall()
 
 

@@ -101,7 +101,10 @@ class Store(ABC):
 
     @abstractmethod
     def heads(self, session: str) -> Mapping[str, str | None]:
-        """Return the last entry of every branch, the branch that was written to last at the end."""
+        """Return the last entry of every branch, the branch whose entry came last at the end.
+
+        Those that nothing was written to yet stand first.
+        """
 
     @abstractmethod
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:

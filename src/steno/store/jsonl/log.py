@@ -16,6 +16,7 @@ from typing import BinaryIO, Final, NamedTuple, TypeAlias, final
 
 from steno.errors import Damaged, InvalidValue, UnsupportedVersion
 from steno.record import Header, Record
+from steno.store.heads import Heads
 from steno.store.lines import MARK_LENGTH, Glance, decode_line, glance_at_line
 
 _LINE_START: Final = re.compile(rb'\{"crc":"[0-9a-f]{8}","')
@@ -129,7 +130,7 @@ class Log:
     def forget(self) -> None:
         """Know nothing again. Whoever still holds `places` keeps them as they were."""
         self.header: Header | None = None
-        self.heads: dict[str, str | None] = {}
+        self.heads = Heads()
         self.places: dict[str, Place] = {}
         self.last_seq = 0
         self.end = 0
@@ -172,10 +173,11 @@ class Log:
             self.header = content
         else:
             entry = content.entry
-            if entry is not None:
+            if entry is None:
+                self.heads.begin(content.branch, content.at)
+            else:
                 self.places[entry.id] = Place(offset, len(raw))
-            self.heads.pop(content.branch, None)  # the latest stands last
-            self.heads[content.branch] = content.at if entry is None else entry.id
+                self.heads.write(content.branch, entry.id)
             self.last_seq = content.seq
         self.end = offset + len(raw)
         self._lines += 1

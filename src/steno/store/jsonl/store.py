@@ -119,7 +119,7 @@ class JsonlStore(Store):
         with self._writing(session) as (file, log):
             if branch not in log.heads and branch != MAIN:
                 raise Missing("store: there is no branch of this name")
-            if log.heads.get(branch) != expected:
+            if log.heads.of(branch) != expected:
                 raise Conflict("store: the branch has moved on; refresh the conversation")
             if entry.id in log.places:
                 raise Conflict("store: there is an entry of this id")
@@ -250,7 +250,7 @@ class JsonlStore(Store):
                 log.catch_up(file)
                 _check_id(log.header, session)
                 unlock(file)
-                known = _Known(file, dict(log.heads), log.places)
+                known = _Known(file, log.heads.all(), log.places)
             yield known
 
     def _back_from(self, session: str, entry_id: str | None) -> Iterator[tuple[Entry, str]]:

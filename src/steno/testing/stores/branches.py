@@ -39,14 +39,14 @@ def _append(
 
 
 def heads_order(subject: Subject) -> None:
-    """Heads name the branch that was written to last at the end, and it is the one that opens."""
+    """Heads name the branch whose entry came last at the end, and it is the one that opens."""
     with subject.open() as store:
         conversation = talked(store)
         session = conversation.id
         for name in ("one", "two", "three"):
             conversation.fork(name)
-        order = [MAIN, "one", "two", "three"]
-        expect(list(store.heads(session)), order, "branches in the order they began")
+        order = ["one", "two", "three", MAIN]
+        expect(list(store.heads(session)), order, "branches that nothing was written to yet")
         for name in ("two", MAIN, "one"):
             conversation.append(ChatMessage.user(name), branch=name)
             order.remove(name)

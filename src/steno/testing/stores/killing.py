@@ -19,6 +19,7 @@ from steno.errors import Conflict, Missing
 from steno.identity import new_id
 from steno.record import Record
 from steno.store import Store
+from steno.store.heads import Heads
 from steno.testing.stores.expecting import Unmet, expect, require
 from steno.testing.stores.processes import Acknowledged, Writer
 from steno.testing.stores.subject import NotApplicable, Subject
@@ -127,11 +128,13 @@ class _Aftermath:
 
 
 def _heads_of(records: Sequence[Record]) -> dict[str, str | None]:
-    heads: dict[str, str | None] = {}
+    heads = Heads()
     for record in records:
-        heads.pop(record.branch, None)
-        heads[record.branch] = record.at if record.entry is None else record.entry.id
-    return heads
+        if record.entry is None:
+            heads.begin(record.branch, record.at)
+        else:
+            heads.write(record.branch, record.entry.id)
+    return heads.all()
 
 
 def _read_blobs(store: Store, record: Record) -> None:

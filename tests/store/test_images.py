@@ -1,0 +1,48 @@
+"""Images: large ones lie beside the records, and come back as they were."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage, Image, ImageBlob, ImageData, Text, UserMessage
+from steno.codec import encode_record
+from steno.errors import Missing
+from steno.store import open_store
+
+LARGE = bytes(range(256)) * 128
+
+
+def image(data: bytes) -> Image:
+    return Image(source=ImageData(data), mime_type="image/png")
+
+
+@pytest.mark.requirement("S4-18")
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+def test_a_large_image_lies_beside_the_record(kind: str, tmp_path: Path) -> None:
+    said = ChatMessage.user([Text("Look:"), image(LARGE), image(b"small")])
+    with open_store(f"{kind}:{tmp_path / 'store'}") as store:
+        conversation = store.new([said])
+        [kept] = conversation.messages()
+        sources = [block.source for block in kept.content if isinstance(block, Image)]
+        assert [type(source) for source in sources] == [ImageBlob, ImageData]
+        [record] = store.records(conversation.id)
+        assert len(encode_record(record)) < 1_000
+        assert store.bring_back(kept) == said
+        assert store.open(conversation.id).messages() == (kept,)
+
+
+@pytest.mark.requirement("S4-18")
+def test_an_image_goes_when_nobody_names_it_any_more() -> None:
+    with open_store("memory:") as store:
+        conversation = store.new([ChatMessage.user([image(LARGE)])])
+        [kept] = conversation.messages()
+        assert isinstance(kept, UserMessage)
+        assert store.collect_garbage(older_than=timedelta(0)) == 0
+        store.remove(conversation.id)
+        assert store.collect_garbage() == 0, "somebody may be about to name it"
+        assert store.collect_garbage(older_than=timedelta(0)) == len(LARGE)
+        with pytest.raises(Missing):
+            store.bring_back(kept)

@@ -1,0 +1,83 @@
+"""Addresses of stores: what they name, and which store is used if nobody names one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage, InvalidValue
+from steno.errors import Conflict, Missing
+from steno.record import Record
+from steno.store import MemoryStore, convert_store, default_address, open_store
+from steno.store.locate import read_address
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "place"),
+    [
+        ("sqlite:a.db", "sqlite", Path("a.db")),
+        ("a.db", "sqlite", Path("a.db")),
+        (Path("a:b.db"), "sqlite", Path("a:b.db")),
+        ("sqlite:c:/a.db", "sqlite", Path("c:/a.db")),
+        ("sqlite:~/a.db", "sqlite", Path.home() / "a.db"),
+        ("jsonl:folder", "jsonl", Path("folder")),
+        ("memory:", "memory", ""),
+        ("postgresql://host/db", "postgresql", "postgresql://host/db"),
+    ],
+)
+def test_an_address_names_a_kind_and_a_place(
+    address: str | Path, kind: str, place: str | Path
+) -> None:
+    assert read_address(address) == (kind, place)
+
+
+@pytest.mark.parametrize("address", ["", "sqlite:", "memory:here", "mysql://x", "postgresql:x"])
+def test_any_other_address_is_refused(address: str) -> None:
+    with pytest.raises(InvalidValue, match="an address is sqlite:FILE"):
+        open_store(address)
+
+
+def test_an_address_is_shown_without_its_password() -> None:
+    assert str(read_address("postgresql://ada:secret@host/db")) == "postgresql://host/db"
+
+
+def test_the_default_store_is_a_file_in_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STENO_STORE", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_address().place == tmp_path / "steno" / "steno.db"
+    monkeypatch.setenv("XDG_DATA_HOME", "not/absolute")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_address().place == tmp_path / ".local" / "share" / "steno" / "steno.db"
+    monkeypatch.setenv("STENO_STORE", "jsonl:here")
+    assert default_address() == ("jsonl", Path("here"))
+
+
+def test_a_store_is_made_unless_that_is_not_wanted(tmp_path: Path) -> None:
+    address = f"sqlite:{tmp_path / 'a.db'}"
+    with pytest.raises(Missing, match="there is none at"):
+        open_store(address, create=False)
+    assert not list(tmp_path.iterdir())
+    open_store(address).close()
+    open_store(address, create=False).close()
+
+
+def test_sessions_that_are_there_can_be_skipped() -> None:
+    source, target = MemoryStore(), MemoryStore()
+    first = source.new([ChatMessage.user("one")])
+    assert convert_store(source, target) == 1
+    second = source.new([ChatMessage.user("two")])
+    with pytest.raises(Conflict, match=first.id):
+        convert_store(source, target)
+    assert [header.id for header in target.headers()] == [first.id]
+    assert convert_store(source, target, skip_existing=True) == 1
+    assert target.open(second.id).messages() == second.messages()
+
+
+def test_a_record_that_is_not_there_cannot_be_replaced() -> None:
+    store = MemoryStore()
+    session = store.new().id
+    with pytest.raises(Missing):
+        store.replace(session, Record(seq=1, branch="main", at=None))
