@@ -195,7 +195,8 @@ def test_what_the_server_does_not_accept_is_an_error_with_its_reason(
     protocol: str, wire: str, llama_url: str
 ) -> None:
     async def main() -> None:
-        asked = request(ChatMessage.user("SAY x"), extras={wire: {"temperature": "hot"}})
+        odd = {wire: {"temperature": "hot"}}
+        asked = request(ChatMessage.user("SAY x"), temperature=None, extras=odd)
         async with provider_for(protocol, llama_url) as provider:
             with pytest.raises(ProviderError) as caught:
                 await provider.stream(asked).collect()

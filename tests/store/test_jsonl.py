@@ -396,8 +396,10 @@ def test_an_append_is_refused_as_everywhere(store: JsonlStore, folder: Path) -> 
 def test_the_branch_that_was_written_to_last_stands_last(store: JsonlStore) -> None:
     conversation = store.new([ChatMessage.user("one")], id="s")
     conversation.fork("side")
+    assert list(store.heads("s")) == ["side", MAIN]
+    conversation.append(ChatMessage.user("two"), branch="side")
     assert list(store.heads("s")) == [MAIN, "side"]
-    conversation.append(ChatMessage.user("two"))
+    conversation.append(ChatMessage.user("three"))
     assert list(store.heads("s")) == ["side", MAIN]
 
 
