@@ -20,6 +20,8 @@ COLOURS = {
     "openai": "#3b5bdb",
     "anthropic": "#845ef7",
     "pydantic_ai": "#c2255c",
+    "LangGraph": "#0b7285",
+    "openai-agents": "#364fc7",
 }
 OTHER = "#5c6773"
 HEAD_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}

@@ -26,6 +26,9 @@ PACKAGES = (
     "langchain-core",
     "openai",
     "anthropic",
+    "langgraph",
+    "langgraph-checkpoint-sqlite",
+    "openai-agents",
 )
 
 

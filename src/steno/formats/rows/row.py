@@ -129,8 +129,11 @@ class Row:
     def other(self) -> Payload:
         """Return what is no message: an entry of ours, or a row that only others understand."""
         theirs = Opaque(kind=self.kind, raw=self.raw.decode(), origin=NAME)
+        data = self._data()
+        if b'"type":' + msgspec.json.encode(self.kind) not in data:
+            return theirs  # what we wrote says what it is
         try:
-            payload = payload_at(self._data(), self.place)
+            payload = payload_at(data, self.place)
         except InvalidDocument:
             return theirs
         is_ours = payload.__struct_config__.tag == self.kind and not isinstance(payload, Message)
