@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -68,8 +69,8 @@ class Wrapped(Store):
     def blobs(self) -> Iterator[Blob]:
         return self.good.blobs()
 
-    def remove_blob(self, sha256: str) -> None:
-        self.good.remove_blob(sha256)
+    def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
+        self.good.remove_blob(sha256, put_before=put_before)
 
 
 class WritesLate(Wrapped):

@@ -158,10 +158,12 @@ class MemoryStore(Store):
             kept = list(self._blobs.items())
         return iter([Blob(digest, len(data), time) for digest, (data, time) in kept])
 
-    def remove_blob(self, sha256: str) -> None:
+    def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
         """Forget a blob."""
         with self._lock:
-            self._blobs.pop(sha256, None)
+            found = self._blobs.get(sha256)
+            if found is not None and (put_before is None or found[1] <= put_before):
+                del self._blobs[sha256]
 
     def _session(self, session: str) -> _Session:
         found = self._sessions.get(session)

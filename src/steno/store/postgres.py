@@ -8,6 +8,7 @@ transaction is open while a caller thinks, and none is left behind by one who go
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import partial
 from hashlib import sha256 as digest_of_bytes
 from typing import Final, final
@@ -269,9 +270,9 @@ class PostgresStore(Store):
         for _, digest, size, stored_at in self._numbered(sql.BLOBS):
             yield Blob(digest.decode(), size, read_time(stored_at))
 
-    def remove_blob(self, sha256: str) -> None:
+    def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
         """Forget a blob."""
-        values = [as_bytes(sha256)]
+        values = [as_bytes(sha256), put_before]
         self._connections.write(lambda connection, _: connection.count(sql.REMOVE_BLOB, values))
 
     # -- inside ------------------------------------------------------------------------------

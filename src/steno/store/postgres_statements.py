@@ -117,4 +117,6 @@ BLOBS: Final = """
     SELECT number, sha256, size, stored_at AT TIME ZONE 'UTC' FROM {s}.blob
     WHERE number > %s ORDER BY number LIMIT %s
 """
-REMOVE_BLOB: Final = "DELETE FROM {s}.blob WHERE sha256 = %s"
+REMOVE_BLOB: Final = """
+    DELETE FROM {s}.blob WHERE sha256 = %s AND stored_at <= coalesce(%s, stored_at)
+"""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from hashlib import sha256 as sha256_of
 from pathlib import Path
 from typing import Final, final
@@ -333,10 +334,14 @@ class SqliteStore(Store):
             found = [Blob(digest.lower(), size, moment(stored)) for digest, size, stored in rows]
         return iter(found)
 
-    def remove_blob(self, sha256: str) -> None:
+    def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
         """Forget a blob. Nothing remains of it in the files."""
+        latest = None if put_before is None else microseconds(put_before)
         with self._database.erasing() as db:
-            db.execute("DELETE FROM blob WHERE sha256 = ?", (_digest_from(sha256),))
+            db.execute(
+                "DELETE FROM blob WHERE sha256 = ?1 AND (?2 IS NULL OR stored_at <= ?2)",
+                (_digest_from(sha256), latest),
+            )
 
 
 def _index_portion(db: sqlite3.Connection) -> None:

@@ -144,8 +144,8 @@ class Store(ABC):
         """Return what is known of every blob."""
 
     @abstractmethod
-    def remove_blob(self, sha256: str) -> None:
-        """Forget a blob; it is fine if there is none."""
+    def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
+        """Forget a blob, if it was not put again since a time; it is fine if there is none."""
 
     # -- conversations -----------------------------------------------------------------------
 
@@ -269,7 +269,7 @@ class Store(ABC):
             blob for blob in self.blobs() if blob.sha256 not in named and blob.stored_at <= latest
         ]
         for blob in garbage:
-            self.remove_blob(blob.sha256)
+            self.remove_blob(blob.sha256, put_before=latest)
         return sum(blob.size for blob in garbage)
 
     # -- use as a context --------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, final
 
 from steno.errors import Damaged, Missing
-from steno.store.jsonl.files import drafted, make_folder, reporting, sync_folder
+from steno.store.jsonl.files import drafted, locked, make_folder, reporting, sync_folder
 from steno.store.store import Blob
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -32,9 +32,7 @@ class BlobFolder:
         digest = sha256(data).hexdigest()
         path = self._path(digest)
         with reporting(f"blob {digest}"):
-            if path.is_file() and path.read_bytes() == data:
-                os.utime(path)
-                sync_folder(path.parent)
+            if self._touch(path, data):
                 return digest
             make_folder(path.parent)
             with drafted(self._drafts) as draft:
@@ -42,6 +40,19 @@ class BlobFolder:
                 draft.sync()
                 draft.publish(path)
         return digest
+
+    def _touch(self, path: Path, data: bytes) -> bool:
+        """Note that a blob was put again; False if it is not there as it should be."""
+        try:
+            # Locked, so that nobody removes what was just put.
+            with locked(path, to_write=False) as file:
+                if path.read_bytes() != data:
+                    return False
+                os.utime(file)
+                sync_folder(path.parent)
+                return True
+        except Missing:
+            return False
 
     def read(self, digest: str) -> bytes:
         """Return the bytes of a digest. Raises Missing, Damaged."""
@@ -71,12 +82,15 @@ class BlobFolder:
                 if _DIGEST.fullmatch(path.name) and path == self._path(path.name):
                     yield path
 
-    def remove(self, digest: str) -> None:
-        """Forget a blob, if there is one."""
-        with reporting(f"blob {digest}"), suppress(Missing, FileNotFoundError):
+    def remove(self, digest: str, *, put_before: datetime | None = None) -> None:
+        """Forget a blob, if there is one and it was not put again since."""
+        with reporting(f"blob {digest}"), suppress(Missing):
             path = self._path(digest)
-            path.unlink()
-            sync_folder(path.parent)
+            with locked(path, to_write=True) as file:
+                put_at = datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
+                if put_before is None or put_at <= put_before:
+                    path.unlink()
+                    sync_folder(path.parent)
 
     def _path(self, digest: str) -> Path:
         """Return where a blob lies. Raises Missing for what is no digest, so no path either."""

@@ -14,6 +14,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -200,9 +201,9 @@ class JsonlStore(Store):
         """Return what is known of every blob."""
         return self._blobs.list()
 
-    def remove_blob(self, sha256: str) -> None:
+    def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
         """Forget a blob."""
-        self._blobs.remove(sha256)
+        self._blobs.remove(sha256, put_before=put_before)
 
     # -- inside ------------------------------------------------------------------------------
 

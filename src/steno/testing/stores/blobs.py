@@ -69,6 +69,8 @@ def blob_round_trip(subject: Subject) -> None:
             require(abs(age) < timedelta(hours=12), "a blob must know when it was stored, in UTC")
         expect(len(list(store.blobs())), len(known), "blobs that are listed, each once")
         digest = sha256(pieces[2]).hexdigest()
+        store.remove_blob(digest, put_before=utc_now() - timedelta(hours=24))
+        require(store.blob(digest) == pieces[2], "a blob that was put since must stay")
         store.remove_blob(digest)
         store.remove_blob(digest)
         expect_refusal(Missing, "a blob that was removed", lambda: store.blob(digest))
