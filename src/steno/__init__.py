@@ -1,8 +1,8 @@
 """steno: the typed, immutable record of what a person, a model and tools say to each other.
 
 Everything a user writes every day is here; the stored format is in `steno.codec`, doubles and
-strategies for tests are in `steno.testing`. `Conversation` is loaded when it is first asked for:
-whoever only needs messages need not wait for the log.
+strategies for tests are in `steno.testing`. `Conversation` and `open_store` are loaded when they
+are first asked for: whoever only needs messages need not wait for the log.
 """
 
 import typing as _typing
@@ -25,12 +25,15 @@ from steno.content import (
 )
 from steno.entry import Entry
 from steno.errors import (
+    Conflict,
     InvalidArguments,
     InvalidDocument,
     InvalidMessage,
     InvalidRequest,
     InvalidTool,
     InvalidValue,
+    LogError,
+    Missing,
     OutOfOrder,
     Problem,
     ProtocolError,
@@ -72,6 +75,7 @@ from steno.value import replace_lone_surrogates
 
 if _typing.TYPE_CHECKING:
     from steno.conversation import Conversation
+    from steno.store import open_store
 
 __version__ = "0.1.0"
 
@@ -83,6 +87,7 @@ __all__ = [
     "BlockAdded",
     "BlockSealed",
     "ChatMessage",
+    "Conflict",
     "Conversation",
     "ConversationHistory",
     "Entry",
@@ -104,8 +109,10 @@ __all__ = [
     "InvalidToolCall",
     "InvalidValue",
     "JsonObject",
+    "LogError",
     "Message",
     "MessageRole",
+    "Missing",
     "Opaque",
     "OrderCode",
     "OrderIssue",
@@ -139,6 +146,7 @@ __all__ = [
     "UserMessage",
     "check_order",
     "map_tool_name",
+    "open_store",
     "repair",
     "replace_lone_surrogates",
 ]
@@ -149,4 +157,8 @@ def __getattr__(name: str) -> object:
         from steno.conversation import Conversation  # noqa: PLC0415 - see the docstring
 
         return Conversation
+    if name == "open_store":
+        from steno.store import open_store  # noqa: PLC0415 - likewise
+
+        return open_store
     raise AttributeError(f"module 'steno' has no attribute {name!r}")

@@ -4,15 +4,17 @@ The digest of an entry is the SHA-256 of the JSON array
 
     [2, digest of the parent, id, parent, time, decision, unknown members, payload, audit]
 
-in which payload and audit stand as the SHA-256 of their own bytes. So whoever takes the content
-out of an entry and leaves those two behind breaks no link, and any other change shows.
+in which the last three stand as the SHA-256 of their own JSON, its members sorted by name: so
+whoever takes the content out of an entry and leaves those behind breaks no link, any other change
+shows, and it does not matter in which order a newer version writes its members.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -23,23 +25,27 @@ from steno.entry import FORMAT_VERSION, Entry, Redacted, Redaction, Rewind
 from steno.errors import InvalidValue
 from steno.json_object import JsonObject, expose
 from steno.record import MAIN, Record
+from steno.value import NOTHING
+
+CHAIN_VERSION: Final = 2
+"""Changes only if digests come to be made in another way; the format may grow without that."""
 
 
 def digest_of(entry: Entry, parent_digest: str | None) -> str:
     """Return the digest of an entry, given that of its parent; None for the first entry."""
-    payload, audit = _content_digests(entry)
+    content = _content_of(entry)
     link = (
-        FORMAT_VERSION,
+        CHAIN_VERSION,
         parent_digest,
         entry.id,
         entry.parent,
         entry.time,
         entry.decision,
-        one_line(entry.unknown.text.encode()).decode(),
-        payload,
-        audit,
+        content.unknown,
+        content.payload,
+        content.audit,
     )
-    return _hex(msgspec.json.encode(link))
+    return sha256(msgspec.json.encode(link)).hexdigest()
 
 
 def redacted(entry: Entry) -> Entry:
@@ -47,26 +53,52 @@ def redacted(entry: Entry) -> Entry:
 
     Raises InvalidValue for what is not understood, and for what was taken out before.
     """
+    if isinstance(entry.payload, Redaction):
+        raise InvalidValue("entry: why something was taken out stays on record")
     if isinstance(entry.payload, Redacted) or not entry.is_understood:
         raise InvalidValue("entry: there is nothing to take out of it")
-    payload, audit = _content_digests(entry)
-    kind = str(entry.payload.__struct_config__.tag)
-    return replace(
-        entry, payload=Redacted(kind=kind, sha256=payload, audit_sha256=audit), audit=None
+    content = _content_of(entry)
+    without = Redacted(
+        kind=str(entry.payload.__struct_config__.tag),
+        sha256=content.payload,
+        audit_sha256=content.audit,
+        unknown_sha256=content.unknown,
+    )
+    return replace(entry, payload=without, audit=None, unknown=NOTHING)
+
+
+class _Content(NamedTuple):
+    """What may be taken out of an entry, by its digests."""
+
+    payload: str
+    audit: str | None
+    unknown: str | None
+
+
+def _content_of(entry: Entry) -> _Content:
+    payload = entry.payload
+    if isinstance(payload, Redacted):
+        return _Content(payload.sha256, payload.audit_sha256, payload.unknown_sha256)
+    audit = None if entry.audit is None else msgspec.json.encode(dict(entry.audit), enc_hook=_plain)
+    unknown = b"{" + entry.unknown.text.encode() + b"}" if entry.unknown else None
+    return _Content(
+        _hex(encode_payload(payload)),
+        None if audit is None else _hex(audit),
+        None if unknown is None else _hex(one_line(unknown)),
     )
 
 
-def _content_digests(entry: Entry) -> tuple[str, str | None]:
-    payload, audit = entry.payload, entry.audit
-    if isinstance(payload, Redacted):
-        return payload.sha256, payload.audit_sha256
-    if audit is None:
-        return _hex(encode_payload(payload)), None
-    assert isinstance(audit, JsonObject)
-    return _hex(encode_payload(payload)), _hex(msgspec.json.encode(expose(audit)))
+def _plain(value: object) -> object:
+    if isinstance(value, JsonObject):
+        return expose(value)
+    raise TypeError(type(value).__name__)
 
 
 def _hex(data: bytes) -> str:
+    """Return the digest of JSON, whatever the order of its members."""
+    # Of numbers and nesting beyond what is read, the bytes count as they are.
+    with suppress(msgspec.MsgspecError, RecursionError, OverflowError):
+        data = msgspec.json.encode(msgspec.json.decode(data), order="sorted")
     return sha256(data).hexdigest()
 
 

@@ -10,32 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
-from hashlib import sha256
 from threading import Lock
 from typing import Any, Final, NamedTuple, cast, final
 
 from steno.chain import digest_of
-from steno.entry import (
-    Approval,
-    ApprovalStatus,
-    BranchSwitch,
-    Entry,
-    Label,
-    Mode,
-    ModeChange,
-    ModelChange,
-    Payload,
-    Redacted,
-    Rewind,
-)
-from steno.errors import Conflict, InvalidMessage, LogError, Missing
+from steno.entry import BranchSwitch, Entry, Payload, Redacted, Rewind
+from steno.errors import Conflict, Damaged, InvalidMessage, InvalidValue, LogError, Missing
 from steno.identity import new_id, utc_now
 from steno.message import ChatMessage, Message
 from steno.order import Order
 from steno.ports import Journal
 from steno.record import MAIN
+from steno.recording import Recording
 from steno.tree import Branch, Node, order_after
-from steno.views import mode_of, model_of
+from steno.value import is_text
+from steno.views import labels_of
 
 
 class _Step(NamedTuple):
@@ -48,7 +37,7 @@ class _Step(NamedTuple):
 
 
 @final
-class Conversation:
+class Conversation(Recording):
     """Entries of one conversation, in branches. Any number of threads may use it at once.
 
     Reading methods take the name of a branch; without one they mean the active branch. Readers
@@ -79,6 +68,8 @@ class Conversation:
         self._nodes: dict[str, Node] = {}
         self._branches: dict[str, Branch] = {MAIN: Branch(None)}
         self._active = MAIN
+        self._unsure: set[str] = set()
+        """Branches of which we do not know whether the last entry was written."""
         if journal is not None:
             self._active = self._read_heads(journal)
         for message in messages:
@@ -99,11 +90,13 @@ class Conversation:
         Raises OutOfOrder if a message may not come next, Missing for an unknown branch, Conflict
         if somebody else has written to it meanwhile, Unavailable if it cannot be stored.
         """
+        if isinstance(payload, str):
+            raise InvalidMessage("conversation: text is said by somebody; ChatMessage.user(text)?")
         if isinstance(payload, Redacted):
             raise InvalidMessage("conversation: content is taken out by a store, with `redact`")
         with self._writing:
             name = self._active if branch is None else branch
-            target = self._loaded(name)
+            target = self._writable(name)
             order = _next_order(self._order(target), payload)
             # Every message is one of the four; what is neither is refused by the entry.
             step = _Step(cast("Payload", payload), order, decision, audit)
@@ -117,20 +110,23 @@ class Conversation:
         decision: str | None = None,
         audit: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """Append without holding up the event loop while the disk works."""
+        """Append without holding up the event loop while the disk works.
+
+        If the task is cancelled meanwhile, the entry may be stored all the same.
+        """
         import asyncio  # noqa: PLC0415 - it takes as long to load as all of steno
 
         write = partial(self.append, payload, branch=branch, decision=decision, audit=audit)
         return await asyncio.to_thread(write)
 
-    def fork(self, name: str, *, at: str | None = None) -> None:
+    def fork(self, name: str, *, at: str | Entry | None = None) -> None:
         """Begin a branch behind the entry `at`, or behind the last one. It shares all before it.
 
         The active branch stays active; `switch` goes over. Raises Conflict if the name is taken,
         Missing if there is no such entry.
         """
-        if not name:
-            raise LogError("fork: a branch needs a name")
+        if not is_text(name) or not name.strip():
+            raise InvalidValue("fork: a branch needs a name")
         with self._writing:
             if name in self._branches:
                 raise Conflict("fork: there is a branch of this name")
@@ -144,65 +140,25 @@ class Conversation:
     def switch(self, name: str) -> Entry:
         """Make another branch the active one, which is recorded there. Raises Missing."""
         with self._writing:
-            target = self._loaded(name)
+            target = self._writable(name)
             step = _Step(BranchSwitch(old=self._active, new=name), self._order(target))
             entry = self._put(name, target, target.head, step)
             self._active = name
             return entry
 
-    def rewind(self, to: str, *, branch: str | None = None) -> Entry:
+    def rewind(self, to: str | Entry, *, branch: str | None = None) -> Entry:
         """Let a branch go on from an earlier entry; what came after it stays in the record.
 
         Raises Missing if there is no such entry.
         """
         with self._writing:
             name = self._active if branch is None else branch
-            target = self._loaded(name)
+            target = self._writable(name)
             if target.head is None:
                 raise Missing("rewind: the branch is empty")
             parent = self._node(to)
             step = _Step(Rewind(left=target.head.entry.id), order_after(parent))
             return self._put(name, target, parent, step)
-
-    def decide(
-        self,
-        call_id: str,
-        status: ApprovalStatus,
-        *,
-        actor: str | None = None,
-        rule: str | None = None,
-        reason: str | None = None,
-    ) -> Entry:
-        """Record a decision about an outstanding call, bound to exactly its arguments.
-
-        Raises Missing if no call of the active branch awaits a result under this id.
-        """
-        for message in reversed(self.messages()):
-            for call in message.tool_calls:
-                if call.id == call_id and call_id in self.outstanding:
-                    digest = sha256(call.arguments.encode()).hexdigest()
-                    approval = Approval(
-                        call_id=call_id,
-                        status=status,
-                        arguments_sha256=digest,
-                        actor=actor,
-                        rule=rule,
-                        reason=reason,
-                    )
-                    return self.append(approval, decision=str(status))
-        raise Missing("decide: no outstanding call has this id")
-
-    def change_mode(self, new: Mode) -> Entry:
-        """Record that from here on the agent may look (plan) or also change things (act)."""
-        return self.append(ModeChange(old=mode_of(self.entries()), new=new))
-
-    def change_model(self, new: str) -> Entry:
-        """Record that another model answers from here on."""
-        return self.append(ModelChange(old=model_of(self.entries()) or "", new=new))
-
-    def label(self, target: str, text: str) -> Entry:
-        """Give an entry a name. Raises Missing if there is no such entry."""
-        return self.append(Label(target=self.entry(target).id, text=text))
 
     def refresh(self) -> None:
         """Take over what others have written to the journal; the active branch stays active."""
@@ -242,17 +198,24 @@ class Conversation:
             return tuple(target.lay_out())
 
     def messages(self, branch: str | None = None) -> tuple[Message, ...]:
-        """Return what was said on a branch, in order; nothing else may ever reach a model."""
+        """Return what was said on a branch, in order; nothing else may ever reach a model.
+
+        Images and results that lie beside the record are brought back; what is no longer there
+        stays the reference that it is.
+        """
         target = self._loaded(self._active if branch is None else branch)
         with self._state:
             target.lay_out()
-            return tuple(target.said)
+            said, aside = list(target.said), list(target.aside)
+        for number in aside:
+            said[number] = self._whole(said[number])
+        return tuple(said)
 
-    def entry(self, id: str) -> Entry:
+    def entry(self, id: str | Entry) -> Entry:
         """Return one entry of any branch. Raises Missing."""
         return self._node(id).entry
 
-    def digest(self, id: str) -> str:
+    def digest(self, id: str | Entry) -> str:
         """Return the digest of an entry, which no change to it or its past would leave the same."""
         node: Node | None = self._node(id)
         unsealed: list[Node] = []
@@ -264,6 +227,15 @@ class Conversation:
             later.digest = digest = digest_of(later.entry, digest)
         assert digest is not None
         return digest
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The entry that each label names, by id, whatever branch it was given on."""
+        return {
+            text: target
+            for name in self.branches
+            for text, target in labels_of(self.entries(name)).items()
+        }
 
     @property
     def outstanding(self) -> tuple[str, ...]:
@@ -294,12 +266,33 @@ class Conversation:
         digest: str | None = None
         if journal is not None:
             digest = digest_of(entry, None if parent is None else self.digest(parent.entry.id))
-            journal.append(entry, branch=name, digest=digest, expected=target.head_id)
+            try:
+                journal.append(entry, branch=name, digest=digest, expected=target.head_id)
+            except LogError:
+                raise
+            except BaseException:
+                self._unsure.add(name)  # it may have been written before we were interrupted
+                raise
         node = Node(entry, parent, digest)
         with self._state:
             self._nodes[entry.id] = node
             target.move(node, step.order)
         return entry
+
+    def _whole(self, message: Message) -> Message:
+        if self._journal is None:
+            return message
+        try:
+            return self._journal.bring_back(message)
+        except (Missing, Damaged):
+            return message
+
+    def _writable(self, name: str) -> Branch:
+        """Return a branch to write to; where a write was cut short, what came of it is read."""
+        if name in self._unsure and self._journal is not None:
+            self._take_heads(self._journal.heads())
+            self._unsure.discard(name)
+        return self._loaded(name)
 
     def _loaded(self, name: str) -> Branch:
         """Return a branch whose entries are in memory."""
@@ -313,8 +306,11 @@ class Conversation:
                     branch.head = node
         return branch
 
-    def _node(self, id: str) -> Node:
+    def _node(self, entry: str | Entry) -> Node:
         """Return the node of an entry; what is not in memory yet is read, with all before it."""
+        id = entry.id if isinstance(entry, Entry) else entry
+        if not isinstance(id, str):
+            raise InvalidValue("conversation: an entry is named by its id")
         node = self._nodes.get(id)
         if node is not None:
             return node
@@ -322,14 +318,14 @@ class Conversation:
             raise Missing("conversation: there is no entry of this id")
         read: list[tuple[Entry, str]] = []
         parent: Node | None = None
-        for entry, digest in self._journal.read_back(id):
-            parent = self._nodes.get(entry.id)
+        for older, digest in self._journal.read_back(id):
+            parent = self._nodes.get(older.id)
             if parent is not None:
                 break
-            read.append((entry, digest))
+            read.append((older, digest))
         with self._state:
-            for entry, digest in reversed(read):
-                parent = self._nodes.setdefault(entry.id, Node(entry, parent, digest))
+            for older, digest in reversed(read):
+                parent = self._nodes.setdefault(older.id, Node(older, parent, digest))
         assert parent is not None
         return parent
 
@@ -341,15 +337,18 @@ class Conversation:
 
     def _read_heads(self, journal: Journal) -> str:
         """Take over the last entry of every branch; return the one that was written to last."""
-        latest = MAIN
         with self._writing:
-            for name, head_id in journal.heads().items():
-                latest = name
-                known = self._branches.get(name)
-                if known is None or known.head_id != head_id:
-                    with self._state:
-                        self._branches[name] = Branch(self._nodes.get(head_id or ""), head_id)
-        return latest
+            heads = journal.heads()
+            self._take_heads(heads)
+            self._unsure.clear()
+        return [MAIN, *heads][-1]
+
+    def _take_heads(self, heads: Mapping[str, str | None]) -> None:
+        for name, head_id in heads.items():
+            known = self._branches.get(name)
+            if known is None or known.head_id != head_id:
+                with self._state:
+                    self._branches[name] = Branch(self._nodes.get(head_id or ""), head_id)
 
 
 def _next_order(order: Order, payload: object) -> Order:

@@ -217,7 +217,9 @@ class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
 class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
     """What stands where something was taken out: only the digests that the chain hangs on."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"kind", "sha256", "audit_sha256"})
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {"kind", "sha256", "audit_sha256", "unknown_sha256"}
+    )
 
     kind: str
     """What it was: `user`, `tool_result`, ..."""
@@ -225,12 +227,15 @@ class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
     """The digest of the payload that stood here."""
     audit_sha256: str | None = None
     """The digest of the audit data that stood here, where there was any."""
+    unknown_sha256: str | None = None
+    """The digest of the members of the entry that were not understood, where there were any."""
 
     def __post_init__(self) -> None:
         self._check("kind")
         check_sha256(self, "sha256")
-        if self.audit_sha256 is not None:
-            check_sha256(self, "audit_sha256")
+        for name in ("audit_sha256", "unknown_sha256"):
+            if getattr(self, name) is not None:
+                check_sha256(self, name)
 
 
 @final

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from steno.entry import Entry, Payload
 from steno.event import Event
-from steno.message import AssistantMessage
+from steno.message import AssistantMessage, Message
 from steno.request import Request
 
 # -- models ----------------------------------------------------------------------------------
@@ -158,6 +158,10 @@ class Journal(Protocol):
 
     def put_aside(self, payload: Payload) -> Payload:
         """Return the payload as it is to be recorded: what is large lies elsewhere by then."""
+        ...
+
+    def bring_back(self, message: Message) -> Message:
+        """Return a message with what was put aside in it again. Raises Missing, Damaged."""
         ...
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:

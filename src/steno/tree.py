@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import final
 
+from steno.aside import digests_of
 from steno.entry import Entry
 from steno.errors import OutOfOrder
 from steno.message import Message, ToolResultMessage
@@ -30,7 +31,7 @@ class Node:
 class Branch:
     """A named end of the tree. What can be derived from it is made when it is first asked for."""
 
-    __slots__ = ("head", "head_id", "order", "path", "said")
+    __slots__ = ("aside", "head", "head_id", "order", "path", "said")
 
     def __init__(self, head: Node | None, head_id: str | None = None) -> None:
         self.head = head
@@ -39,15 +40,25 @@ class Branch:
         self.path: list[Entry] | None = None
         self.said: list[Message] = []
         """The messages among the path."""
+        self.aside: list[int] = []
+        """Which of these have parts that lie beside the record."""
         self.order: Order | None = None
 
     def lay_out(self) -> list[Entry]:
         """Return the path to the head; it is walked once."""
         if self.path is None:
             self.path = [node.entry for node in _back_from(self.head)][::-1]
-            found = [entry.message for entry in self.path]
-            self.said = [message for message in found if message is not None]
+            self.said, self.aside = [], []
+            for entry in self.path:
+                self._hear(entry)
         return self.path
+
+    def _hear(self, entry: Entry) -> None:
+        message = entry.message
+        if message is not None:
+            if digests_of(message):
+                self.aside.append(len(self.said))
+            self.said.append(message)
 
     def move(self, node: Node, order: Order) -> None:
         """Make `node` the new head."""
@@ -55,8 +66,7 @@ class Branch:
             self.path = None
         elif self.path is not None:
             self.path.append(node.entry)
-            if node.entry.message is not None:
-                self.said.append(node.entry.message)
+            self._hear(node.entry)
         self.head, self.head_id, self.order = node, node.entry.id, order
 
 

@@ -11,6 +11,7 @@ from zlib import crc32
 import pytest
 
 from steno import ChatMessage, ToolCall
+from steno.content import OWN_FORMAT, Opaque
 from steno.entry import Approval, ApprovalStatus
 from steno.formats import FORMATS
 from steno.outcome import Outcome
@@ -30,6 +31,12 @@ def decided(address: str) -> None:
         conversation.append(ChatMessage.tool_result("c2", "no", outcome=Outcome.DENIED))
 
 
+HEADING = (
+    "entry  time                  kind              decision  tool        by            outcome  "
+    "reason"
+)
+
+
 def rows(*arguments: str) -> list[str]:
     told = steno("audit", "tidy", *arguments)
     assert told.status == 0
@@ -39,11 +46,11 @@ def rows(*arguments: str) -> list[str]:
 def test_the_audit_tells_who_decided_what(address: str) -> None:
     decided(address)
     assert rows() == [
-        "entry  time                  kind              decision  tool        by            outcome",
+        HEADING,
         "#1  TIME  user",
         "#2  TIME  assistant_action            read, bash",
         "#3  TIME  approval          approved  read        rule readers",
-        "#4  TIME  approval          denied    bash        ada",
+        "#4  TIME  approval          denied    bash        ada                    no",
         "#5  TIME  tool_result                 read        runner        ok",
         "#6  TIME  tool_error                  bash                      denied",
     ]
@@ -53,6 +60,10 @@ def test_the_audit_tells_who_decided_what(address: str) -> None:
     ("arguments", "numbers"),
     [
         (["--kind", "tool_error"], [6]),
+        (["--kind", "approval"], [3, 4]),
+        (["--kind", "approval", "--tool", "bash"], [4]),
+        (["--kind", "redaction"], []),
+        (["--kind", "system_context"], [3, 4]),
         (["--decision", "denied"], [4]),
         (["--tool", "read"], [2, 3, 5]),
         (["--tool", "bash", "--decision", "denied"], [4]),
@@ -125,8 +136,30 @@ def test_a_time_that_is_none_is_explained(time: str) -> None:
     assert "a time is written as 2024-05-17, 2024-05-17T06:30:00Z or 2h, 3d (ago)" in told.err
 
 
-def test_a_kind_that_is_none_is_explained() -> None:
-    assert steno("audit", "tidy", "--kind", "gossip").status == 2
+def test_a_kind_that_is_none_is_explained(address: str) -> None:
+    decided(address)
+    told = steno("audit", "tidy", "--kind", "gossip")
+    assert told.status == 2
+    assert "argument --kind: it is one of user, assistant_text, " in told.err
+    assert "Kind" not in told.err
+
+
+def test_every_kind_that_the_table_prints_can_be_asked_for(address: str) -> None:
+    with open_store(address) as store:
+        conversation = talk(store)
+        conversation.append(
+            Opaque(kind="weather", raw='{"type":"weather","is":"fine"}', origin=OWN_FORMAT)
+        )
+        store.redact("talk", conversation.entries()[1].id, actor="ada", reason="x" * 100)
+    lines = [re.split(" {2,}", line.strip()) for line in steno("audit", "talk").out.splitlines()]
+    kinds = {kind for line in lines[1:] for kind in line[2].split(", ")}
+    assert kinds >= {"approval", "label", "mode_change", "rewind", "redaction", "weather"}
+    for kind in kinds - {"system_context"}:  # which is also all that nobody said
+        found = steno("audit", "talk", "--kind", kind)
+        assert found.status == 0
+        for line in found.out.splitlines()[1:]:
+            assert kind in line
+    assert lines[-1][-1] == "x" * 59 + "…"
 
 
 # -- verify --------------------------------------------------------------------------------------

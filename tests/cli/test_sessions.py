@@ -46,7 +46,7 @@ def test_a_session_of_a_store_that_is_not_there_is_missing(
     told = steno(*arguments)
     assert told.status == 1
     assert told.err == (
-        "steno: session: there is none of this name; `steno sessions list` shows them\n"
+        "steno: session x: there is none of this name; `steno sessions list` shows them\n"
     )
     assert list(home.iterdir()) == []
 
@@ -173,6 +173,15 @@ def test_one_damaged_session_does_not_hide_the_others(tmp_path: Path) -> None:
     assert steno("sessions", "show", "last", "--store", address).status == 0
 
 
+def test_a_long_title_does_not_push_the_others_away_in_a_pipe(address: str) -> None:
+    with open_store(address) as store:
+        store.new(id="long", title="word " * 100)
+        store.new(id="short", title="Brief")
+    lines = steno("sessions", "list").out.splitlines()
+    assert max(map(len, lines[:2])) < 100
+    assert lines[2].startswith("long     " + ("word " * 100).strip() + "  ")
+
+
 # -- which session -------------------------------------------------------------------------------
 
 
@@ -187,7 +196,7 @@ def test_a_session_is_found_by_the_beginning_of_its_id_and_as_the_last(address: 
     assert told == (
         1,
         "",
-        "steno: session: several begin like this, name one of them: aa-1, ab-2\n",
+        "steno: session a: several begin like this, name one of them: aa-1, ab-2\n",
     )
     assert steno("sessions", "show", "").status == 1
 
@@ -237,7 +246,7 @@ begun TIME, 8 entries, branch main (and 1 more)
     All green.
 
 #12 rewind  TIME
-    goes on from before; #9 was the last
+    goes on from #6; #9 was the last
 
 #13 user  TIME
     Once more
@@ -484,3 +493,11 @@ def test_without_rich_everything_is_there_in_plain_words(
         assert ages.sub("", plain.out).split() == (
             ages.sub("", re.sub(r"\x1b\[[0-9;]*m", "", pretty.out)).split()
         )
+
+
+def test_a_result_without_the_name_of_its_tool_is_shown_with_it(address: str) -> None:
+    with open_store(address) as store:
+        conversation = store.new(id="plain")
+        conversation.append(ChatMessage.assistant(None, [ToolCall(id="c1", name="read")]))
+        conversation.append(ChatMessage.tool_result("c1", "words"))
+    assert "#2 tool_result read (c1) ok  " in steno("sessions", "show", "plain").out

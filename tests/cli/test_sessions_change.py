@@ -12,7 +12,12 @@ from steno import ChatMessage
 from steno.content import Image, ImageData
 from steno.entry import BranchSwitch, Redaction
 from steno.store import open_store
-from tests.cli.program import keep_talk, on_terminal, run, steno
+from tests.cli.program import keep_talk, on_terminal, run, steno, talk
+
+BEGINNING = (
+    "entry #10: there a branch begins, which takes a number and is no entry; "
+    "`steno sessions tree` shows the entries"
+)
 
 
 def test_a_branch_begins_where_it_is_asked_for(address: str) -> None:
@@ -49,8 +54,16 @@ def test_a_branch_without_a_name_is_named_after_the_time(address: str) -> None:
     ("arguments", "problem"),
     [
         (["--name", "main"], "fork: there is a branch of this name; choose another with --name"),
-        (["--at", "10"], "entry: there is none of this name; `steno sessions tree` shows them"),
-        (["--at", "999"], "entry: there is none of this name; `steno sessions tree` shows them"),
+        (["--name", ""], "--name: it is blank; give the branch a name, or leave it out"),
+        (["--name", " \t"], "--name: it is blank; give the branch a name, or leave it out"),
+        (
+            ["--at", "10"],
+            BEGINNING,
+        ),
+        (
+            ["--at", "999"],
+            "entry 999: there is none of this name; `steno sessions tree` shows them",
+        ),
         (["--at", ""], "entry: there is none of this name; `steno sessions tree` shows them"),
     ],
 )
@@ -72,7 +85,7 @@ def test_entries_that_begin_alike_have_to_be_told_apart(address: str) -> None:
     told = steno("sessions", "fork", "talk", "--at", first[:6])
     assert told.status == 1
     assert told.err.startswith(
-        f"steno: entry: several begin like this, name one of them: {first}, "
+        f"steno: entry {first[:6]}: several begin like this, name one of them: {first}, "
     )
     assert told.err.endswith(", ...\n")
     assert steno("sessions", "fork", "talk", "--at", first[:-1]).status == 0
@@ -111,12 +124,51 @@ def test_an_entry_gets_a_name_by_which_it_is_found(address: str) -> None:
     assert (told.status, told.out) == (1, "")
 
 
+@pytest.mark.parametrize("text", ["", "  ", "5", " 12 ", "#5", "#"])
+def test_a_name_that_reads_like_a_number_is_refused(address: str, text: str) -> None:
+    keep_talk(address)
+    told = steno("sessions", "label", "talk", "2", text)
+    problem = "label: it is blank or reads like a number; call the entry otherwise"
+    assert told == (1, "", f"steno: {problem}\n")
+
+
 # -- redact --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["5", "#5"])
+def test_a_number_means_the_entry_of_this_number_and_no_label(address: str, name: str) -> None:
+    with open_store(address) as store:
+        conversation = talk(store)
+        conversation.label(conversation.entries()[1].id, name)
+        conversation.label(conversation.entries()[1].id, "77")
+    arguments = ("--reason", "private", "--actor", "ada", "--yes")
+    told = steno("sessions", "redact", "talk", name, *arguments)
+    assert told == (0, "", "steno: #5 was taken out, by ada\n")
+    assert "Is it broken?" in steno("sessions", "show", "talk").out
+    assert steno("sessions", "redact", "talk", "77", *arguments).status == 1
+
+
+@pytest.mark.parametrize(("answer", "is_left"), [("y\n", False), ("n\n", True), ("\x04", True)])
+def test_before_something_is_taken_out_there_is_a_question(
+    address: str, answer: str, is_left: bool
+) -> None:
+    keep_talk(address)
+    command = ("sessions", "redact", "talk", "2", "--reason", "private")
+    told = steno(*command)
+    problem = "redact: there is nobody to ask; add --yes to do it without a question"
+    assert told == (2, "", f"steno: {problem}\n")
+    told = on_terminal(*command, answer=answer)
+    assert "  #2 user  Is it broken?\n" in told.out
+    assert "Take the content of #2 out for good? [y/N]" in told.out
+    assert told.status == is_left
+    assert ("Is it broken?" in steno("sessions", "show", "talk").out) == is_left
 
 
 def test_content_is_taken_out_for_good_and_the_chain_holds(address: str, tmp_path: Path) -> None:
     keep_talk(address)
-    told = steno("sessions", "redact", "talk", "2", "--reason", "private", "--actor", "ada")
+    told = steno(
+        "sessions", "redact", "talk", "2", "--reason", "private", "--actor", "ada", "--yes"
+    )
     assert told == (0, "", "steno: #2 was taken out, by ada\n")
     assert "Is it broken?" not in steno("sessions", "show", "talk", "--all").out
     assert "    #2 was taken out by ada: private\n" in steno("sessions", "show", "talk").out
@@ -125,8 +177,8 @@ def test_content_is_taken_out_for_good_and_the_chain_holds(address: str, tmp_pat
     assert "the content of 1 taken out" in checked.out
     left = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"Is it broken" not in left
-    again = steno("sessions", "redact", "talk", "2", "--reason", "private")
-    assert again == (1, "", "steno: entry: there is nothing to take out of it\n")
+    again = steno("sessions", "redact", "talk", "2", "--reason", "private", "--yes")
+    assert again == (0, "", "steno: #2 had been taken out before; it was erased once more\n")
 
 
 def test_whoever_takes_something_out_is_the_user_unless_it_is_said(
@@ -134,7 +186,7 @@ def test_whoever_takes_something_out_is_the_user_unless_it_is_said(
 ) -> None:
     keep_talk(address)
     monkeypatch.setenv("LOGNAME", "grace")
-    assert steno("sessions", "redact", "talk", "5", "--reason", "private").status == 0
+    assert steno("sessions", "redact", "talk", "5", "--reason", "private", "--yes").status == 0
     with open_store(address) as store:
         last = store.open("talk").entries()[-1].payload
     assert isinstance(last, Redaction)
@@ -144,7 +196,9 @@ def test_whoever_takes_something_out_is_the_user_unless_it_is_said(
 def test_nothing_is_taken_out_without_a_reason(address: str) -> None:
     keep_talk(address)
     assert steno("sessions", "redact", "talk", "2").status == 2
-    assert steno("sessions", "redact", "talk", "2", "--reason", "").status == 1
+    for reason in ("", " "):
+        told = steno("sessions", "redact", "talk", "2", "--reason", reason, "--yes")
+        assert told == (1, "", "steno: --reason: it is blank; say why\n")
     assert "Is it broken?" in steno("sessions", "show", "talk").out
 
 
@@ -157,7 +211,7 @@ def test_sessions_are_removed_without_a_question_only_if_that_is_said(address: s
     assert told == (
         2,
         "",
-        "steno: rm: there is nobody to ask; add --yes to remove without a question\n",
+        "steno: rm: there is nobody to ask; add --yes to do it without a question\n",
     )
     assert steno("sessions", "rm", "talk", "--yes") == (0, "", "steno: removed: 1 session\n")
     assert steno("sessions", "list").err == "steno: there are no sessions yet\n"
@@ -179,7 +233,7 @@ def test_if_one_name_is_wrong_nothing_is_removed(address: str) -> None:
     keep_talk(address)
     told = steno("sessions", "rm", "talk", "nobody", "--yes")
     assert told.status == 1
-    assert told.err.startswith("steno: session: there is none of this name")
+    assert told.err.startswith("steno: session nobody: there is none of this name")
     assert "talk" in steno("sessions", "list").out
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from steno import ChatMessage, Message
+from steno import ChatMessage, Message, ToolCall, UserMessage
 from steno.codec import decode_document
-from steno.content import Image, ImageBlob, ImageData
-from steno.entry import Redaction
+from steno.content import Image, ImageBlob, ImageData, ImageUrl, Text
+from steno.entry import ApprovalStatus, Redaction
+from steno.outcome import Outcome
 from steno.store import open_store
 from tests.cli.program import keep_talk, run, steno
 
@@ -68,8 +69,59 @@ def test_losses_are_listed_and_forbidden_on_demand(address: str) -> None:
     assert len(json.loads(told.out)) == 6
     lines = told.err.splitlines()
     assert "session: only the active branch is in the file" in lines
-    assert "entries[3]: left out: approval" in lines
+    assert "approval: left out (1 entry: #4)" in lines
     assert steno("sessions", "export", "talk", "--format", "jsonl", "--strict").status == 0
+
+
+def test_losses_are_told_by_their_kind_and_in_full_on_demand(address: str, tmp_path: Path) -> None:
+    with open_store(address) as store:
+        conversation = store.new(id="many")
+        for number in range(7):
+            call = ToolCall(id=f"c{number}", name="read")
+            conversation.append(ChatMessage.assistant(None, [call]))
+            conversation.decide(call.id, ApprovalStatus.APPROVED, rule="readers")
+            conversation.append(
+                ChatMessage.tool_result(call.id, "denied", outcome=Outcome.DENIED, duration_s=1.0)
+            )
+    report = tmp_path / "losses.json"
+    told = steno("sessions", "export", "many", "--format", "session", "--report", report)
+    assert told.status == 0
+    lines = told.err.splitlines()
+    assert "approval: left out (7 entries: #2, #5, #8, #11, #14, …)" in lines
+    assert any(
+        line.startswith("outcome (denied, told as an error): left out (7 ") for line in lines
+    )
+    found = json.loads(report.read_text())
+    approvals = [loss for loss in found if loss["what"] == "left out: approval"]
+    assert [loss["number"] for loss in approvals] == [2, 5, 8, 11, 14, 17, 20]
+    with open_store(address) as store:
+        assert approvals[0]["entry"] == store.open("many").entries()[1].id
+    again = ("sessions", "export", "many", "--format", "session", "--quiet", "--strict")
+    assert steno(*again, "--report", report).err.startswith(f"steno: {report}: it is there already")
+    told = steno(*again, "--report", report, "--force")
+    assert (told.status, told.err) == (3, "")
+    told = steno(*again, "-o", report, "--report", report, "--force")
+    problem = "--report: it is the file of the session; choose another name"
+    assert told == (1, "", f"steno: {problem}\n")
+
+
+def test_what_is_lost_in_several_places_of_an_entry_is_one_kind(address: str) -> None:
+    with open_store(address) as store:
+        picture = Image(source=ImageUrl("https://example.org/a.png"), mime_type="image/png")
+        store.new([ChatMessage.user([Text("a"), picture, picture])], id="seen")
+    told = steno("sessions", "export", "seen", "--format", "session")
+    assert "content (image): left out (1 entry: #1)" in told.err.splitlines()
+
+
+def test_a_document_keeps_its_id_unless_the_store_has_one(address: str, tmp_path: Path) -> None:
+    keep_talk(address)
+    document = steno("sessions", "export", "talk").out.encode()
+    here = steno("sessions", "import", "-", data=document)
+    assert here.status == 0
+    assert len(here.out.strip()) == 36
+    elsewhere = f"sqlite:{tmp_path / 'elsewhere.db'}"
+    there = steno("sessions", "import", "-", "--store", elsewhere, data=document)
+    assert (there.status, there.out) == (0, "talk\n")
 
 
 def test_a_file_that_is_there_is_not_written_over_unless_that_is_said(
@@ -132,10 +184,13 @@ def test_images_travel_inside_of_documents(address: str) -> None:
     assert told.err == ""
     assert decode_document(told.out).messages[0].content == (PICTURE,)
     lines = steno("sessions", "export", "seen", "--format", "jsonl")
-    assert lines.err == "session: left out: the bytes of 1 images\n"
+    assert lines.err == "session: left out: the bytes of 1 image or long result\n"
     assert steno("sessions", "import", "-", "--id", "new", data=told.out.encode()).status == 0
     with open_store(address) as store:
-        (block,) = store.open("new").messages()[0].content
+        (record,) = store.records("new")
+        assert record.entry is not None
+        assert isinstance(record.entry.payload, UserMessage)
+        (block,) = record.entry.payload.content
         assert isinstance(block, Image)
         assert isinstance(block.source, ImageBlob)
 
@@ -147,13 +202,31 @@ def test_an_image_that_got_lost_is_a_loss(address: str) -> None:
         store.remove_blob(blob.sha256)
     told = steno("sessions", "export", "seen", "--strict")
     assert told.status == 3
-    assert told.err == "entries[0]: the bytes of an image are not in the store\n"
+    assert told.err == (
+        "the bytes of an image or a long result are not in the store (1 entry: #1)\n"
+    )
+    assert blob.sha256 in told.out
+
+
+def test_a_result_that_lies_beside_the_records_is_shown_and_missed(address: str) -> None:
+    with open_store(address) as store:
+        conversation = store.new(id="long")
+        conversation.append(ChatMessage.assistant(None, [ToolCall(id="c1", name="cat")]))
+        conversation.append(ChatMessage.tool_result("c1", "many words\n" * 30_000))
+        (blob,) = store.blobs()
+    assert "    many words\n" in steno("sessions", "show", "long").out
+    lines = steno("sessions", "export", "long", "--format", "jsonl")
+    assert lines.err == "session: left out: the bytes of 1 image or long result\n"
+    with open_store(address) as store:
+        store.remove_blob(blob.sha256)
+    told = steno("sessions", "show", "long")
+    assert told.status == 0
     assert blob.sha256 in told.out
 
 
 def test_what_was_taken_out_is_explained_in_the_copy(address: str) -> None:
     keep_talk(address)
-    steno("sessions", "redact", "talk", "2", "--reason", "private", "--actor", "ada")
+    steno("sessions", "redact", "talk", "2", "--reason", "x", "--actor", "ada", "--yes")
     document = steno("sessions", "export", "talk", "--branch", "other").out
     assert steno("sessions", "import", "-", "--id", "copy", data=document.encode()).status == 0
     checked = steno("verify", "copy")

@@ -213,7 +213,7 @@ def test_a_read_only_store_can_be_looked_at(read_only: str, command: list[str]) 
     [
         ["sessions", "fork", "talk"],
         ["sessions", "label", "talk", "1", "name"],
-        ["sessions", "redact", "talk", "1", "--reason", "private", "--actor", "ada"],
+        ["sessions", "redact", "talk", "1", "--reason", "x", "--actor", "ada", "--yes"],
         ["sessions", "rm", "talk", "--yes"],
     ],
 )

@@ -6,6 +6,7 @@ import json
 import re
 
 from steno import ChatMessage
+from steno.entry import Rewind
 from steno.store import MemoryStore, open_store
 from tests.cli.program import keep, keep_talk, on_terminal, steno
 
@@ -27,7 +28,7 @@ session talk
 | * #9 user  What next?
 |\\
 | * #11 user <- other  Another way
-* #12 rewind  goes on from before; #9 was the last
+* #12 rewind  goes on from #6; #9 was the last
 * #13 user <- main (active)  Once more
 """
     )
@@ -48,9 +49,9 @@ def test_a_long_run_is_folded_and_what_is_special_in_it_is_not(address: str) -> 
     assert steno("sessions", "tree", "long").out.splitlines()[1:] == [
         "* #1 user  q0",
         ": … 8 entries (--all shows them)",
-        "* #10 assistant <- early (active)  a4",
+        "* #10 assistant <- early  a4",
         ": … 29 entries (--all shows them)",
-        "* #40 assistant <- main  a19",
+        "* #40 assistant <- main (active)  a19",
     ]
 
 
@@ -58,6 +59,26 @@ def test_a_branch_with_nothing_in_it_is_drawn_too(address: str) -> None:
     with open_store(address) as store:
         store.new(id="new").fork("start")
     assert steno("sessions", "tree", "new").out == "session new\n(nothing yet) <- start (active)\n"
+
+
+def test_the_active_branch_is_the_one_that_a_session_opens_with(address: str) -> None:
+    with open_store(address) as store:
+        conversation = store.new([ChatMessage.user("root")], id="begun")
+        conversation.fork("aside")
+        conversation.append(ChatMessage.assistant("on"))
+        conversation.fork("later", at=conversation.entries()[0].id)
+        assert store.open("begun").branch == "main"
+    assert "<- main (active)" in steno("sessions", "tree", "begun").out
+    assert "2 entries, branch main (and 2 more)" in steno("sessions", "show", "begun").out
+    document = json.loads(steno("sessions", "export", "begun").out)
+    assert len(document["entries"]) == 2
+
+
+def test_a_rewind_to_the_beginning_says_so(address: str) -> None:
+    with open_store(address) as store:
+        store.new(id="again").append(Rewind(left="elsewhere"))
+    told = steno("sessions", "tree", "again").out
+    assert "rewind <- main (active)  goes on from the beginning; #? was the last" in told
 
 
 def test_branches_of_branches_go_further_right(address: str) -> None:
@@ -149,8 +170,17 @@ def test_as_many_are_found_as_are_wanted(address: str) -> None:
     made.new([ChatMessage.user(f"needle {number}") for number in range(30)])
     keep(made, address)
     assert len(steno("sessions", "search", "needle", "--json").out.splitlines()) == 20
-    found = steno("sessions", "search", "needle", "--limit", "2", "--json").out
-    assert len(found.splitlines()) == 2
+    found = steno("sessions", "search", "needle", "--limit", "2", "--json")
+    assert len(found.out.splitlines()) == 2
+    assert found.err == "steno: there are more than 2 entries; see --limit\n"
+    whole = steno("sessions", "search", "needle", "--limit", "30", "--json")
+    assert (len(whole.out.splitlines()), whole.err) == (30, "")
+
+
+def test_only_whole_words_are_found_and_the_help_says_so(address: str) -> None:
+    keep_talk(address)
+    assert steno("sessions", "search", "gree").out == ""
+    assert "whole" in steno("sessions", "search", "--help").out
 
 
 def test_words_that_are_nowhere_are_not_an_error(address: str) -> None:

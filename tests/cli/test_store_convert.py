@@ -77,10 +77,8 @@ def test_what_the_target_has_is_a_conflict_unless_it_is_to_be_left_out(tmp_path:
     assert steno("store", "convert", source, target).status == 0
     told = steno("store", "convert", source, target)
     assert told.status == 1
-    assert told.err.splitlines() == [
-        "steno: 0 of 1 sessions copied; --skip-existing goes on from there",
-        "steno: session talk: the target has one of this id",
-    ]
+    problem = "the target has one of this id; --skip-existing leaves it out"
+    assert told == (1, "", f"steno: session talk: {problem}\n")
     told = steno("store", "convert", source, target, "--skip-existing")
     assert told == (0, "0 sessions copied, 1 left out\n", "")
 
@@ -112,6 +110,34 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
     assert "secret" not in told.err
 
 
+WITHOUT_DRIVER = """\
+import sys
+sys.modules["psycopg"] = None
+from steno.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("command", ["sessions list", "verify --all", "store info"])
+def test_a_driver_that_is_not_installed_is_told_in_one_line(command: str) -> None:
+    address = "postgresql://127.0.0.1:1/none"
+    told = subprocess.run(
+        [sys.executable, "-c", WITHOUT_DRIVER, *command.split(), "--store", address],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    advice = b"steno: PostgresStore needs psycopg: pip install 'steno[postgres]'\n"
+    assert (told.returncode, told.stdout, told.stderr) == (1, b"", advice)
+
+
+def test_nothing_is_copied_to_where_it_is_gone_at_once(address: str) -> None:
+    keep_talk(address)
+    told = steno("store", "convert", address, "memory:")
+    problem = "convert: what is copied to memory: is gone at once; name another store"
+    assert told == (1, "", f"steno: {problem}\n")
+
+
 def test_nothing_of_a_progress_bar_is_left_on_a_terminal(tmp_path: Path) -> None:
     source, target = f"jsonl:{tmp_path / 'a'}", f"sqlite:{tmp_path / 'b.db'}"
     keep_talk(source)
@@ -120,17 +146,33 @@ def test_nothing_of_a_progress_bar_is_left_on_a_terminal(tmp_path: Path) -> None
 
 
 LONG_WORK = """\
+import sys
 from steno.cli.progress import progress
-with progress("copying", 3, patience_s=0) as shown:
-    for done in range(1, 4):
-        shown.show(done)
+total = int(sys.argv[1]) or None
+with progress("copying", total, patience_s=0) as shown:
+    assert list(shown.counting("abc")) == ["a", "b", "c"]
+"""
+
+
+UNCOUNTED_WORK = """\
+import threading
+from steno.cli.progress import working
+with working("copying", patience_s=0):
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and isinstance(thread, threading.Timer):
+            thread.join()
 """
 
 
 @pytest.mark.parametrize("has_rich", [True, False])
-def test_long_work_is_shown_on_a_terminal_and_wiped_away(has_rich: bool) -> None:
+@pytest.mark.parametrize(
+    ("work", "total"), [(LONG_WORK, "3"), (LONG_WORK, "0"), (UNCOUNTED_WORK, "")]
+)
+def test_long_work_is_shown_on_a_terminal_and_wiped_away(
+    has_rich: bool, work: str, total: str
+) -> None:
     blocked = "" if has_rich else "import sys; sys.modules['rich'] = None\n"
-    command = [sys.executable, "-c", blocked + LONG_WORK]
+    command = [sys.executable, "-c", blocked + work, total]
     shown = on_terminal(command=command)
     assert shown.status == 0
     assert "copying" in shown.out
@@ -172,6 +214,16 @@ def test_a_store_tells_what_is_in_it(address: str) -> None:
         "blobs     1 (32,000 bytes)",
     ]
     assert re.fullmatch(r"on disk   [\d,]+ bytes", lines[4])
+    found = json.loads(steno("store", "info", "--json").out)
+    assert found.pop("disk_bytes") > 0
+    assert found == {
+        "store": address,
+        "there": True,
+        "sessions": 2,
+        "entries": 13,
+        "blobs": 1,
+        "blob_bytes": 32_000,
+    }
 
 
 def test_a_store_that_is_not_there_yet_is_told_as_such(home: Path) -> None:

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from steno import ChatMessage, InvalidValue
 from steno.chain import BadRecord, digest_of, redacted, verify
-from steno.codec import decode_entry, decode_record, encode_payload, encode_record
+from steno.codec import decode_entry, decode_record, encode_entry, encode_record
 from steno.content import Opaque
 from steno.conversation import Conversation
 from steno.entry import Entry, Redacted, Redaction, Rewind
 from steno.record import MAIN, Record
+from steno.value import Verbatim
 from tests.conversation.journals import Journal
 from tests.conversation.test_conversation import TALK
 
@@ -48,12 +49,12 @@ def entry_of(record: Record) -> Entry:
 
 
 def test_the_digest_is_the_one_that_is_documented() -> None:
-    payload = sha256(b'{"type":"user","content":[{"type":"text","text":"Broken?"}]}').hexdigest()
+    payload = sha256(b'{"content":[{"text":"Broken?","type":"text"}],"type":"user"}').hexdigest()
     audit = sha256(b'{"actor":"ann"}').hexdigest()
-    link = [2, "d1", "e2", "e1", "2024-05-17T12:00:00Z", "asked", "", payload, audit]
+    link = [2, "d1", "e2", "e1", "2024-05-17T12:00:00Z", "asked", None, payload, audit]
     assert digest_of(ENTRY, "d1") == sha256(msgspec.json.encode(link)).hexdigest()
     bare = Entry(id="e1", payload=ChatMessage.user("Broken?"))
-    link = [2, None, "e1", None, None, None, "", payload, None]
+    link = [2, None, "e1", None, None, None, None, payload, None]
     assert digest_of(bare, None) == sha256(msgspec.json.encode(link)).hexdigest()
 
 
@@ -108,10 +109,39 @@ def test_what_is_redacted_has_no_content_and_the_same_digest() -> None:
     without = redacted(ENTRY)
     assert isinstance(without.payload, Redacted)
     assert without.payload.kind == "user"
-    assert without.payload.sha256 == sha256(encode_payload(ENTRY.payload)).hexdigest()
+    sorted_payload = b'{"content":[{"text":"Broken?","type":"text"}],"type":"user"}'
+    assert without.payload.sha256 == sha256(sorted_payload).hexdigest()
     assert without.audit is None
     assert (without.id, without.time, without.decision) == ("e2", NOON, "asked")
     assert digest_of(without, "d1") == digest_of(ENTRY, "d1")
+
+
+def test_members_that_are_not_understood_go_with_the_content() -> None:
+    entry = decode_entry(
+        '{"v":2,"id":"e1","payload":{"type":"user","content":[{"type":"text","text":"Hi"}]},"mood":"grim"}'
+    )
+    without = redacted(entry)
+    assert b"grim" not in encode_entry(without)
+    assert digest_of(without, None) == digest_of(entry, None)
+    assert digest_of(replace(entry, unknown=Verbatim('"mood":"glad"')), None) != digest_of(
+        entry, None
+    )
+
+
+def test_the_order_of_members_does_not_matter_to_the_digest() -> None:
+    ours = decode_entry(
+        '{"v":2,"id":"e1","payload":{"type":"user","content":[{"type":"text","text":"Hi","lang":"en"}]}}'
+    )
+    theirs = decode_entry(
+        '{"v":2,"id":"e1","payload":{"type":"user","content":[{"lang":"en","type":"text","text":"Hi"}]}}'
+    )
+    assert digest_of(ours, None) == digest_of(theirs, None)
+
+
+def test_why_something_was_taken_out_stays() -> None:
+    entry = Entry(id="e1", payload=Redaction(target="e0", actor="ann", reason="a key"))
+    with pytest.raises(InvalidValue, match="stays on record"):
+        redacted(entry)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from steno.conversation import Conversation
 from steno.entry import (
     Approval,
     ApprovalStatus,
+    Entry,
     Label,
     Mode,
     ModeChange,
@@ -23,7 +24,7 @@ from steno.entry import (
     Redacted,
     Repair,
 )
-from steno.errors import Conflict, InvalidValue, LogError, Missing, Unavailable
+from steno.errors import Conflict, InvalidValue, Missing, Unavailable
 from steno.order import OrderCode
 from steno.record import MAIN
 from steno.usage import StopReason
@@ -179,7 +180,7 @@ def test_a_blank_question_an_action_without_a_tool_and_a_result_without_a_call_a
     assert conversation.messages() == TALK
 
 
-@pytest.mark.parametrize("thing", ["my text", None, 41, object(), b"bytes", {"a": "user"}])
+@pytest.mark.parametrize("thing", [None, 41, object(), b"bytes", {"a": "user"}])
 @pytest.mark.parametrize("stored", [False, True])
 def test_what_is_no_payload_is_refused_without_being_quoted(stored: bool, thing: Any) -> None:
     conversation = Conversation(journal=Journal() if stored else None)
@@ -454,8 +455,8 @@ def test_what_is_not_there_is_missing(stored: bool) -> None:
 
 def test_refusals_are_errors_of_ours_that_name_no_content() -> None:
     conversation = Conversation(TALK)
-    with pytest.raises(LogError) as refusal:
-        conversation.fork("")
+    with pytest.raises(InvalidValue) as refusal:
+        conversation.fork(" ")
     assert str(refusal.value) == "fork: a branch needs a name"
     assert isinstance(refusal.value, StenoError)
     conversation.fork("secret")
@@ -477,3 +478,77 @@ def test_content_is_not_taken_out_by_appending() -> None:
     with pytest.raises(InvalidMessage, match="redact"):
         conversation.append(Redacted(kind="user", sha256="ab" * 32))
     assert len(conversation) == 1
+
+
+def test_plain_text_is_nobodys_and_the_refusal_says_whose_it_may_be() -> None:
+    conversation = Conversation()
+    text: Any = "my text"
+    with pytest.raises(InvalidMessage, match=r"ChatMessage\.user") as refusal:
+        conversation.append(text)
+    assert "my text" not in str(refusal.value)
+
+
+def test_an_entry_may_be_named_by_itself() -> None:
+    conversation = Conversation([ChatMessage.user("one"), ChatMessage.assistant("two")])
+    first, second = conversation.entries()
+    conversation.fork("side", at=first)
+    conversation.label(second, "the answer")
+    conversation.rewind(first)
+    assert conversation.entry(second) == second
+    assert conversation.digest(second) == conversation.digest(second.id)
+    assert [len(conversation.messages(name)) for name in ("side", "main")] == [1, 1]
+
+
+def test_labels_are_found_on_every_branch() -> None:
+    conversation = Conversation([ChatMessage.user("one"), ChatMessage.assistant("two")])
+    first, second = conversation.entries()
+    conversation.label(second, "the answer")
+    conversation.fork("side", at=first)
+    conversation.switch("side")
+    conversation.label(first, "the question")
+    assert conversation.labels == {"the answer": second.id, "the question": first.id}
+
+
+def test_words_of_an_enumeration_are_taken_and_others_refused() -> None:
+    call = ToolCall(id="c1", name="read")
+    conversation = Conversation([ChatMessage.assistant(None, [call])])
+    conversation.decide("c1", "approved", actor="ann")
+    conversation.change_mode("plan")
+    assert mode_of(conversation.entries()) == "plan"
+    with pytest.raises(InvalidValue, match="approval status: must be one of pending, approved"):
+        conversation.decide("c1", "maybe", actor="ann")
+    with pytest.raises(InvalidValue, match="mode: must be one of plan, act"):
+        conversation.change_mode("sleep")
+
+
+def test_an_interrupted_turn_can_be_answered_and_goes_on() -> None:
+    calls = [ToolCall(id="c1", name="read"), ToolCall(id="c2", name="read")]
+    conversation = Conversation([ChatMessage.assistant(None, calls)])
+    conversation.append(ToolResult.success("c1", "done"))
+    [entry] = conversation.answer_outstanding()
+    assert entry.message is not None
+    assert entry.message.tool_call_id == "c2"
+    assert conversation.outstanding == ()
+    conversation.append(ChatMessage.user("Go on."))
+    assert conversation.answer_outstanding() == ()
+
+
+def test_an_append_that_was_interrupted_after_it_was_written_is_known_to_the_next() -> None:
+    journal = Journal()
+    conversation = Conversation([ChatMessage.user("one")], journal=journal)
+
+    class Interrupted(Journal):
+        def append(self, entry: Entry, **place: Any) -> None:
+            super().append(entry, **place)
+            raise KeyboardInterrupt
+
+    interrupted = Interrupted(journal.store, journal.session)
+    other = Conversation(id=journal.session, journal=interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        other.append(ChatMessage.user("two"))
+    with pytest.raises(KeyboardInterrupt):
+        other.append(ChatMessage.user("three"))
+    other.refresh()
+    assert [message.text for message in other.messages()] == ["one", "two", "three"]
+    conversation.refresh()
+    assert conversation.messages() == other.messages()

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno import InvalidDocument, UserMessage
+from steno import ChatMessage, InvalidDocument, UserMessage
+from steno.codec import Document, encode_document
 from steno.formats import FORMATS, detect, seal
 from steno.json_object import is_json_text
 from steno.store import MemoryStore
@@ -230,6 +231,8 @@ def test_each_format_is_known_by_its_content(name: str) -> None:
         (b'\n {"crc":"00000000","session":{"v":2,"id":"s"}}\n{"crc":"0', "jsonl"),
         (b'{\n"messages":[]}', "chat"),
         (b'[5,{"role":"user"}]', "chat"),
+        (b'{"version":2,"entries":[]}', "steno"),
+        (encode_document(Document.of([ChatMessage.user("Hi")])), "steno"),
         ((GOLDEN / "v1_session.json").read_bytes(), "session"),
         ((GOLDEN / "v0_flat_chat.json").read_bytes(), "chat"),
     ],
@@ -240,7 +243,7 @@ def test_formats_are_known_in_all_their_forms(data: bytes, name: str) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"5", b"[]", b"{}", b"[1]", b"hello", b"\xff", b'{"version":2,"entries":[]}', b'{"a":1'],
+    [b"", b"5", b"[]", b"{}", b"[1]", b"hello", b"\xff", b'{"version":"2"}', b'{"a":1'],
 )
 def test_what_is_in_no_format_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
@@ -250,7 +253,7 @@ def test_what_is_in_no_format_is_refused(data: bytes) -> None:
 @given(st.binary(max_size=60))
 def test_any_bytes_are_in_a_format_or_refused(data: bytes) -> None:
     with suppress(InvalidDocument):
-        assert detect(data) in {*FORMATS, "jsonl"}
+        assert detect(data) in {*FORMATS, "jsonl", "steno"}
 
 
 def test_a_format_is_called_what_it_is_listed_as() -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from steno import ChatMessage, Image, ImageBlob, ImageData, Text, UserMessage
+from steno import ChatMessage, Image, ImageBlob, ImageData, Request, Text, UserMessage
 from steno.codec import encode_record
 from steno.errors import Missing
 from steno.store import open_store
+from steno.wire import openai_chat
 
 LARGE = bytes(range(256)) * 128
 
@@ -25,20 +26,24 @@ def test_a_large_image_lies_beside_the_record(kind: str, tmp_path: Path) -> None
     said = ChatMessage.user([Text("Look:"), image(LARGE), image(b"small")])
     with open_store(f"{kind}:{tmp_path / 'store'}") as store:
         conversation = store.new([said])
-        [kept] = conversation.messages()
+        assert conversation.messages() == (said,)
+        kept = conversation.entries()[0].payload
+        assert isinstance(kept, UserMessage)
         sources = [block.source for block in kept.content if isinstance(block, Image)]
         assert [type(source) for source in sources] == [ImageBlob, ImageData]
         [record] = store.records(conversation.id)
         assert len(encode_record(record)) < 1_000
         assert store.bring_back(kept) == said
-        assert store.open(conversation.id).messages() == (kept,)
+        assert store.open(conversation.id).messages() == (said,)
+        sent = openai_chat.encode_request(Request(model="m", messages=conversation.messages()))
+        assert sent.losses == ()
 
 
 @pytest.mark.requirement("S4-18")
 def test_an_image_goes_when_nobody_names_it_any_more() -> None:
     with open_store("memory:") as store:
         conversation = store.new([ChatMessage.user([image(LARGE)])])
-        [kept] = conversation.messages()
+        kept = conversation.entries()[0].payload
         assert isinstance(kept, UserMessage)
         assert store.collect_garbage(older_than=timedelta(0)) == 0
         store.remove(conversation.id)
@@ -46,3 +51,23 @@ def test_an_image_goes_when_nobody_names_it_any_more() -> None:
         assert store.collect_garbage(older_than=timedelta(0)) == len(LARGE)
         with pytest.raises(Missing):
             store.bring_back(kept)
+
+
+def test_a_message_whose_image_is_gone_still_stands() -> None:
+    with open_store("memory:") as store:
+        conversation = store.new([ChatMessage.user([Text("Look:"), image(LARGE)])])
+        [blob] = store.blobs()
+        store.remove_blob(blob.sha256)
+        [message] = conversation.messages()
+        assert message == conversation.entries()[0].payload
+        bad = store.verify(conversation.id).bad
+        assert bad is not None
+        assert bad.seq == 1
+
+
+def test_what_is_taken_out_takes_its_image_along() -> None:
+    with open_store("memory:") as store:
+        conversation = store.new([ChatMessage.user([image(LARGE)])])
+        store.redact(conversation.id, conversation.entries()[0].id, actor="ada", reason="a face")
+        assert list(store.blobs()) == []
+        assert store.verify(conversation.id).is_intact

@@ -526,6 +526,7 @@ PAYLOADS: tuple[Sample, ...] = (
             "kind": "user",
             "sha256": "ab" * 32,
             "audit_sha256": "cd" * 32,
+            "unknown_sha256": "ef" * 32,
             "unknown": unknown(),
         },
     ),

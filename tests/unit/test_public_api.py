@@ -19,7 +19,7 @@ from steno import ChatMessage, JsonObject, MessageRole, ToolCall, ToolDefinition
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "public_api.txt"
 MODULES = [steno, steno.codec]
-LOADED_LATE = {"Conversation"}
+LOADED_LATE = {"Conversation", "open_store"}
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def test_nothing_public_is_missing_from_the_list(module: ModuleType) -> None:
 
 def test_the_surface_is_small_enough_to_read() -> None:
     """A small surface is the aim; this is where a review begins, not where it ends."""
-    assert len(steno.__all__) <= 65
+    assert len(steno.__all__) <= 70
 
 
 @pytest.mark.requirement("FR-004a-01", "FR-004a-11", "FR-004a-36", "FR-004a-56", "FR-004a-71")

@@ -62,7 +62,7 @@ def comments(path: Path) -> dict[int, str]:
     return {t.start[0]: t.string for t in tokens if t.type == tokenize.COMMENT}
 
 
-LOADED_LATE = {"steno.conversation"}
+LOADED_LATE = {"steno.conversation", "steno.store"}
 """What `steno` itself gives out, and loads only when it is asked for."""
 
 every_file = pytest.mark.parametrize("path", FILES, ids=name_of)

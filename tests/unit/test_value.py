@@ -29,10 +29,13 @@ import pytest
 import steno
 from steno import (
     ChatMessage,
+    Conflict,
     InvalidDocument,
     InvalidValue,
     JsonObject,
+    LogError,
     Message,
+    Missing,
     Outcome,
     Problem,
     ProtocolError,
@@ -334,7 +337,7 @@ def test_every_error_belongs_to_one_tree() -> None:
     assert len(errors) >= 9
     assert all(issubclass(error, StenoError) for error in errors)
     others = {error for error in errors if not issubclass(error, ValueError)}
-    assert others == {StenoError, ProtocolError, ProviderError}
+    assert others == {StenoError, ProtocolError, ProviderError, LogError, Missing, Conflict}
 
 
 @pytest.mark.requirement("NFR-004a-25")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
@@ -14,15 +13,23 @@ from steno.cli import moments
 from steno.cli.commands import Commands
 from steno.cli.log import Log
 from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.place import add_store_option, existing_store, find_session
-from steno.cli.printable import counted, on_one_line
+from steno.cli.place import (
+    UNREADABLE,
+    Troubles,
+    add_store_option,
+    existing_store,
+    find_session,
+    headers_of,
+)
+from steno.cli.printable import counted, cut, on_one_line
+from steno.cli.progress import progress, working
 from steno.cli.words import decided_by, type_of
-from steno.entry import Entry
-from steno.errors import Damaged
+from steno.content import Opaque
+from steno.entry import Entry, Payload
 from steno.formats import audit as audit_format
-from steno.message import ToolResultMessage
+from steno.message import Message, ToolResultMessage
 from steno.store import Store
-from steno.views import Kind, Query, decision_of, kinds_of, select, tools_by_call, tools_of
+from steno.views import Kind, Query, decision_of, kinds_of, select, tools_of
 
 _BROKEN: Final = 1
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -34,7 +41,19 @@ _COLUMNS: Final = (
     Column("tool"),
     Column("by", may_shrink=True),
     Column("outcome"),
+    Column("reason", may_shrink=True),
 )
+_REASON: Final = 60
+"""How much of a reason is shown; `steno sessions show` has all of it."""
+_KINDS: Final = (
+    *(kind.value for kind in Kind),
+    *(
+        str(payload.__struct_config__.tag)
+        for payload in get_args(Payload)
+        if payload is not Opaque and payload not in get_args(Message)
+    ),
+)
+"""What the table may call an entry, but for what a newer steno wrote."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -60,13 +79,13 @@ def _add_audit(commands: Commands) -> None:
             metavar="T",
             help=f"{what} this time: 2024-05-17T06:30:00Z, or 2h, 3d (ago)",
         )
-    audit.add_argument("--kind", choices=tuple(Kind), metavar="K", help=", ".join(Kind))
+    audit.add_argument("--kind", metavar="K", help=", ".join(_KINDS))
     audit.add_argument("--decision", metavar="D", help="what was decided: approved, denied, ...")
     audit.add_argument("--tool", metavar="T", help="calls of this tool, and decisions about them")
     audit.add_argument("--actor", metavar="A", help="what this person or program did")
     audit.add_argument("--branch", metavar="B", help="only what led to the end of this branch")
     add_store_option(audit)
-    audit.set_defaults(run=_audit)
+    audit.set_defaults(run=_audit, parser=audit)
 
 
 def _add_verify(commands: Commands) -> None:
@@ -103,27 +122,31 @@ def _audit(options: argparse.Namespace) -> int:
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
     everything = list(log.entries.values())
+    kind: str | None = options.kind
+    if kind is not None and kind not in {*_KINDS, *map(type_of, everything)}:
+        options.parser.error(f"argument --kind: it is one of {', '.join(_KINDS)}")
     query = Query(
         since=options.since,
         until=options.until,
-        kind=None if options.kind is None else Kind(options.kind),
+        kind=Kind(kind) if kind in tuple(Kind) else None,
         decision=options.decision,
         tool=options.tool,
         actor=options.actor,
     )
     candidates = everything if options.branch is None else log.path(options.branch)
     entries = select(candidates, query, among=everything)
+    if kind is not None and query.kind is None:
+        entries = tuple([entry for entry in entries if type_of(entry) == kind])
     if options.json:
         print_object(audit_format.encode(log.header, entries).data)
     elif entries:
-        tools = tools_by_call(everything)
-        Paper().table(_COLUMNS, [_row(entry, log, tools) for entry in entries])
+        Paper().table(_COLUMNS, [_row(entry, log) for entry in entries])
     else:
         note("nothing in the session answers to this")
     return 0
 
 
-def _row(entry: Entry, log: Log, tools: dict[str, str]) -> list[str]:
+def _row(entry: Entry, log: Log) -> list[str]:
     payload = entry.payload
     kinds = type_of(entry) if entry.message is None else ", ".join(kinds_of(entry))
     outcome = payload.outcome if isinstance(payload, ToolResultMessage) else ""
@@ -132,9 +155,10 @@ def _row(entry: Entry, log: Log, tools: dict[str, str]) -> list[str]:
         moments.shown(entry.time),
         kinds,
         on_one_line(decision_of(entry) or ""),
-        on_one_line(", ".join(tools_of(entry, tools))),
+        on_one_line(", ".join(tools_of(entry, log.tools))),
         _by(entry),
         outcome,
+        cut(on_one_line(getattr(payload, "reason", None) or ""), _REASON),
     ]
 
 
@@ -160,31 +184,35 @@ class _Verdict(NamedTuple):
 def _verify(options: argparse.Namespace) -> int:
     if options.all == (options.session is not None) or (options.all and options.head):
         options.parser.error("name one session, or use --all (without --head)")
-    status = 0
+    troubles, status = Troubles(), 0
     with existing_store(options) as store:
-        for session in _sessions(store, options):
-            verdict = _verdict(store, session, options.head)
-            if options.json:
-                print_object(msgspec.json.encode(_described(verdict)))
-            elif verdict.problem is None:
-                _tell(verdict, is_one_of_many=options.all)
-            if verdict.problem is not None:
-                note(f"session {on_one_line(session)}: {on_one_line(verdict.problem)}")
-                status = _BROKEN
-    return status
-
-
-def _sessions(store: Store, options: argparse.Namespace) -> Iterator[str]:
-    if not options.all:
-        yield find_session(store, options.session)
-        return
-    yield from sorted(header.id for header in store.headers())
+        if options.all:
+            sessions = sorted(header.id for header in headers_of(store, troubles))
+        else:
+            sessions = [find_session(store, options.session)]
+        if len(sessions) == 1:
+            with working("verifying the session"):
+                verdicts = [_verdict(store, sessions[0], options.head)]
+        else:
+            with progress("verifying sessions", len(sessions)) as shown:
+                verdicts = [
+                    _verdict(store, session, options.head) for session in shown.counting(sessions)
+                ]
+    for verdict in verdicts:
+        if options.json:
+            print_object(msgspec.json.encode(_described(verdict)))
+        elif verdict.problem is None:
+            _tell(verdict, is_one_of_many=options.all)
+        if verdict.problem is not None:
+            note(f"session {on_one_line(verdict.session)}: {on_one_line(verdict.problem)}")
+            status = _BROKEN
+    return max(status, troubles.tell())
 
 
 def _verdict(store: Store, session: str, head: str | None) -> _Verdict:
     try:
         found = store.verify(session)
-    except Damaged as exc:
+    except UNREADABLE as exc:
         return _Verdict(session, None, str(exc))
     if found.bad is not None:
         return _Verdict(session, found, str(found.bad))

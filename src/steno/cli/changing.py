@@ -7,20 +7,26 @@ import getpass
 import sys
 from typing import Final
 
-from steno.cli.log import Log
+from steno.cli.log import Log, is_like_a_number
 from steno.cli.paper import note
 from steno.cli.place import existing_store, find_session
-from steno.cli.printable import counted, on_one_line
+from steno.cli.printable import counted, cut, on_one_line
+from steno.cli.words import gist_of, type_of
 from steno.conversation import Conversation
-from steno.errors import Conflict, InvalidValue, LogError
+from steno.entry import Redacted
+from steno.errors import Conflict, InvalidDocument, InvalidValue, LogError
 from steno.identity import utc_now
 from steno.store import Store
 
 NONSENSE: Final = 2
+_NOT_DONE: Final = 1
+_GIST: Final = 60
 
 
 def fork(options: argparse.Namespace) -> int:
     """Begin a branch, or copy a session."""
+    if options.name is not None and not options.name.strip():
+        raise InvalidValue("--name: it is blank; give the branch a name, or leave it out")
     with existing_store(options) as store:
         session = find_session(store, options.session)
         log = Log.read(store, session)
@@ -56,6 +62,8 @@ def _clone(store: Store, session: str, branch: str | None, at: str | None) -> st
 
 def label(options: argparse.Namespace) -> int:
     """Give an entry a name."""
+    if not options.text.strip() or is_like_a_number(options.text.strip()):
+        raise InvalidValue("label: it is blank or reads like a number; call the entry otherwise")
     with existing_store(options) as store:
         session = find_session(store, options.session)
         log = Log.read(store, session)
@@ -67,13 +75,24 @@ def label(options: argparse.Namespace) -> int:
 
 def redact(options: argparse.Namespace) -> int:
     """Take the content out of an entry for good."""
+    if not options.reason.strip():
+        raise InvalidValue("--reason: it is blank; say why")
     actor = options.actor or _user()
     with existing_store(options) as store:
         session = find_session(store, options.session)
         log = Log.read(store, session)
         target = log.named(options.entry)
+        number = log.number(target.id)
+        what = f"{number} {type_of(target)}  {cut(gist_of(target, log), _GIST)}"
+        question = f"Take the content of {number} out for good?"
+        status = _unwanted("redact", question, [what], is_sure=options.yes)
+        if status is not None:
+            return status
         store.redact(session, target.id, actor=actor, reason=options.reason)
-        note(f"{log.number(target.id)} was taken out, by {on_one_line(actor)}")
+        if isinstance(target.payload, Redacted):
+            note(f"{number} had been taken out before; it was erased once more")
+        else:
+            note(f"{number} was taken out, by {on_one_line(actor)}")
     return 0
 
 
@@ -90,40 +109,46 @@ def _branch_off(conversation: Conversation, branch: str, at: str | None) -> None
     conversation.switch(branch)
 
 
-# -- removal ---------------------------------------------------------------------------------
+# -- what cannot be undone -------------------------------------------------------------------
+
+
+def _unwanted(command: str, question: str, lines: list[str], *, is_sure: bool) -> int | None:
+    """Ask before something is gone for good; return the exit status if it is to stay."""
+    if is_sure:
+        return None
+    if not sys.stdin.isatty():
+        note(f"{command}: there is nobody to ask; add --yes to do it without a question")
+        return NONSENSE
+    for line in lines:
+        print(f"  {line}".rstrip(), file=sys.stderr)
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return None
+    note("nothing was changed")
+    return _NOT_DONE
 
 
 def remove(options: argparse.Namespace) -> int:
     """Remove sessions, and the blobs that no other refers to."""
     with existing_store(options) as store:
         sessions = list(dict.fromkeys([find_session(store, name) for name in options.sessions]))
-        if not options.yes:
-            if not sys.stdin.isatty():
-                note("rm: there is nobody to ask; add --yes to remove without a question")
-                return NONSENSE
-            if not _is_wanted(store, sessions):
-                note("nothing was removed")
-                return 1
+        question = f"Remove {counted(len(sessions), 'session', 'sessions')} for good?"
+        lines = [f"{on_one_line(session)}  {_title(store, session)}" for session in sessions]
+        status = _unwanted("rm", question, lines, is_sure=options.yes)
+        if status is not None:
+            return status
         for session in sessions:
             store.remove(session)
         note(f"removed: {counted(len(sessions), 'session', 'sessions')}")
         try:
             store.collect_garbage()
-        except LogError as exc:
+        except (LogError, InvalidDocument) as exc:
             note(f"its blobs are still there: {exc}")
     return 0
-
-
-def _is_wanted(store: Store, sessions: list[str]) -> bool:
-    for session in sessions:
-        print(f"  {on_one_line(session)}  {_title(store, session)}".rstrip(), file=sys.stderr)
-    what = counted(len(sessions), "session", "sessions")
-    print(f"Remove {what} for good? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _title(store: Store, session: str) -> str:
     try:
         return on_one_line(store.summary(session).title)
-    except LogError:
+    except (LogError, InvalidDocument):
         return "(damaged)"

@@ -13,17 +13,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
-import msgspec
 from msgspec.structs import replace
 
+from steno.aside import digests_of
 from steno.chain import verify
 from steno.cli.log import Log
+from steno.cli.lossy import located, report_of, summary_of
 from steno.cli.output import writing
 from steno.cli.paper import note
-from steno.cli.place import address_of, existing_store, find_session, quietly_opened
+from steno.cli.place import (
+    UNREADABLE,
+    address_of,
+    existing_store,
+    find_session,
+    quietly_opened,
+)
 from steno.cli.printable import counted, on_one_line, printable, printable_json
+from steno.cli.progress import progress, working
 from steno.codec import Document, decode_document, encode_document
-from steno.content import Image, ImageBlob
 from steno.entry import Entry, Payload, Redacted, Redaction
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
 from steno.formats import FORMATS as FOREIGN
@@ -45,19 +52,26 @@ FORMATS: Final = (_DOCUMENT, _LINES, *FOREIGN)
 def export_session(options: argparse.Namespace) -> int:
     """Write a session to a file or to stdout."""
     target = None if options.output in (None, "-") else Path(options.output).resolve()
-    if target is not None:
-        _check_target(target, may_replace=options.force)
+    report = None if options.report is None else Path(options.report).resolve()
+    files = [file for file in (target, report) if file is not None]
+    if len(set(files)) < len(files):
+        raise InvalidValue("--report: it is the file of the session; choose another name")
+    _check_targets(files, may_replace=options.force)
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
         exported = _exported(store, log, options)
+    losses = located(exported.losses, log.path(options.branch)) if exported.losses else []
+    _check_targets(files, may_replace=options.force)
     if target is None:
         _print(exported.data)
     else:
-        _check_target(target, may_replace=options.force)
         _write(target, exported.data)
-    for loss in exported.losses:
-        print(on_one_line(str(loss)), file=sys.stderr)
-    return LOSSY if options.strict and exported.losses else 0
+    if report is not None:
+        _write(report, report_of(losses, log))
+    if not options.quiet:
+        for line in summary_of(losses, log):
+            print(line, file=sys.stderr)
+    return LOSSY if options.strict and losses else 0
 
 
 def _exported(store: Store, log: Log, options: argparse.Namespace) -> Exported:
@@ -69,14 +83,18 @@ def _exported(store: Store, log: Log, options: argparse.Namespace) -> Exported:
     if options.branch is None and len(log.heads) > 1:
         losses.append(Loss("session", "only the active branch is in the file"))
     entries: list[Entry] = []
-    for number, entry in enumerate(log.path(options.branch)):
-        try:
-            entries.append(_with_payload(entry, store.bring_back(entry.payload)))
-        except (Missing, Damaged):
-            losses.append(Loss(f"entries[{number}]", "the bytes of an image are not in the store"))
-            entries.append(entry)
+    path = log.path(options.branch)
+    with progress("gathering entries", len(path)) as shown:
+        for number, entry in enumerate(shown.counting(path)):
+            try:
+                entries.append(_with_payload(entry, store.bring_back(entry.payload)))
+            except (Missing, Damaged):
+                what = "the bytes of an image or a long result are not in the store"
+                losses.append(Loss(f"entries[{number}]", what))
+                entries.append(entry)
     encode = _as_document if options.format == _DOCUMENT else FOREIGN[options.format].encode
-    exported = encode(log.header, entries)
+    with working("writing the file"):
+        exported = encode(log.header, entries)
     return Exported(exported.data, (*losses, *exported.losses))
 
 
@@ -96,13 +114,9 @@ def _as_document(header: Header, entries: Sequence[Entry]) -> Exported:
 
 def _as_lines(log: Log) -> Exported:
     lines = [encode_line(log.header), *map(encode_line, log.records)]
-    aside = sum(
-        isinstance(block, Image) and isinstance(block.source, ImageBlob)
-        for entry in log.entries.values()
-        if entry.message is not None
-        for block in entry.message.content
-    )
-    losses = (Loss("session", f"left out: the bytes of {aside} images"),) if aside else ()
+    aside = sum(len(digests_of(entry.payload)) for entry in log.entries.values())
+    what = counted(aside, "image or long result", "images and long results")
+    losses = (Loss("session", f"left out: the bytes of {what}"),) if aside else ()
     return Exported(b"".join(lines).removesuffix(b"\n"), losses)
 
 
@@ -113,11 +127,14 @@ def _print(data: bytes) -> None:
         sys.stdout.buffer.write(data + b"\n")
 
 
-def _check_target(target: Path, *, may_replace: bool) -> None:
-    if target.exists() and not may_replace:
-        raise InvalidValue(f"{target}: it is there already; choose another name, or add --force")
-    if target.exists() and not target.is_file():
-        raise InvalidValue(f"{target}: it is not a file; choose another name")
+def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
+    for target in targets:
+        if target.exists() and not may_replace:
+            raise InvalidValue(
+                f"{target}: it is there already; choose another name, or add --force"
+            )
+        if target.exists() and not target.is_file():
+            raise InvalidValue(f"{target}: it is not a file; choose another name")
 
 
 def _write(target: Path, data: bytes) -> None:
@@ -151,16 +168,21 @@ def import_session(options: argparse.Namespace) -> int:
     data = _stdin() if options.file == "-" else Path(options.file).read_bytes()
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
-        name = options.format or _detected(data)
-        session = _read(data, name)
+        name = options.format or detect(data)
+        with working("reading the file"):
+            session = _read(data, name)
     except InvalidValue as exc:
         place = "stdin" if options.file == "-" else printable(options.file)
         raise InvalidDocument(f"{place}: {exc}") from exc
-    header = _named(session.header, options)
     with quietly_opened(address_of(options)) as store:
-        records = session.records if name == _LINES else _put_aside(store, session.records)
+        header = _named(
+            _free(store, session.header) if name == _DOCUMENT else session.header, options
+        )
+        with working("preparing records"):
+            records = session.records if name == _LINES else _put_aside(store, session.records)
         try:
-            store.add_session(header, records)
+            with progress("adding records", len(records)) as shown:
+                store.add_session(header, shown.counting(records))
         except Conflict as exc:
             raise Conflict("import: there is a session of this id; give another by --id") from exc
     print(on_one_line(header.id))
@@ -182,7 +204,9 @@ def _read(data: bytes, format: str) -> _Session:
         session = _from_lines(data)
     else:
         imported = _from_document(data) if format == _DOCUMENT else FOREIGN[format].decode(data)
-        session = _Session(replace(imported.header, id=new_id()), _sealed(imported.entries))
+        # Our own ids are nobody else's; what others call a session may be called so twice.
+        header = imported.header if format == _DOCUMENT else replace(imported.header, id=new_id())
+        session = _Session(header, _sealed(imported.entries))
     problem = verify(session.records).bad
     if problem is not None:
         raise InvalidDocument(str(problem))
@@ -198,24 +222,21 @@ def _named(header: Header, options: argparse.Namespace) -> Header:
     return header if header.created_at is not None else replace(header, created_at=utc_now())
 
 
-def _detected(data: bytes) -> str:
-    """Find out the format of a file: ours by its version, the others by what they hold."""
+def _free(store: Store, header: Header) -> Header:
+    """Return the header with its id, or with a new one if the store has such a session."""
     try:
-        version = msgspec.json.decode(data, type=_Versioned).version
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        version = None  # lines, a list, or no version of ours
-    return _DOCUMENT if version is not None and version > 1 else detect(data)
-
-
-class _Versioned(msgspec.Struct):
-    """What tells a document of ours from others."""
-
-    version: int
+        store.header(header.id)
+    except Missing:
+        return header
+    except UNREADABLE:
+        pass  # it is there all the same
+    return replace(header, id=new_id())
 
 
 def _from_document(data: bytes) -> Imported:
     document = decode_document(data)
-    return Imported(Header(id=new_id(), created_at=document.created_at), document.entries)
+    header = Header(id=document.id or new_id(), created_at=document.created_at)
+    return Imported(header, document.entries)
 
 
 def _from_lines(data: bytes) -> _Session:

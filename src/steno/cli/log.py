@@ -9,13 +9,15 @@ import re
 from collections.abc import Iterable
 from typing import Final, final
 
-from steno.cli.place import one_of
-from steno.cli.printable import printable
+from steno.cli.place import length_of, one_of
+from steno.cli.printable import on_one_line, printable
+from steno.cli.progress import progress
 from steno.entry import Entry
 from steno.errors import Damaged, Missing
 from steno.record import MAIN, Header, Record
 from steno.store import Store
-from steno.views import labels_of
+from steno.store.heads import Heads
+from steno.views import labels_of, tools_by_call
 
 _NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,11})")
 
@@ -30,23 +32,26 @@ class Log:
         self.records: Final = tuple(records)
         self.entries: Final[dict[str, Entry]] = {}
         self.numbers: Final[dict[str, int]] = {}
-        self.heads: Final[dict[str, str | None]] = {}
-        """The last entry of every branch, the branch that was written to last at the end."""
+        heads = Heads()
         for record in self.records:
-            self.heads.pop(record.branch, None)
             if record.entry is None:
-                self.heads[record.branch] = record.at
+                heads.begin(record.branch, record.at)
             else:
-                self.heads[record.branch] = record.entry.id
+                heads.write(record.branch, record.entry.id)
                 self.entries[record.entry.id] = record.entry
                 self.numbers[record.entry.id] = record.seq
+        self.heads: Final = heads.all()
+        """The last entry of every branch, the branch that was written to last at the end."""
         self._by_number: Final = {self.numbers[id]: entry for id, entry in self.entries.items()}
         self.labels: Final = labels_of(self.entries.values())
+        self.tools: Final = tools_by_call(self.entries.values())
+        """The name of the tool that each call asks for, by the id of the call."""
 
     @classmethod
     def read(cls, store: Store, session: str) -> Log:
-        """Read a session. Raises Missing, Damaged."""
-        return cls(store.header(session), store.records(session))
+        """Read a session, and show how far that is. Raises Missing, Damaged."""
+        with progress("reading records", length_of(store, session)) as shown:
+            return cls(store.header(session), shown.counting(store.records(session)))
 
     @property
     def active(self) -> str:
@@ -75,16 +80,33 @@ class Log:
         return path[::-1]
 
     def named(self, name: str) -> Entry:
-        """Return the entry that is meant: by its id, number, label, or the beginning of its id.
+        """Return the entry that is meant: by its number, id, label, or the beginning of its id.
 
-        Raises Missing if there is none or more than one.
+        A number is what every command prints, so nothing else that reads like one can get in its
+        way. Raises Missing if there is none or more than one.
         """
+        number = _NUMBER.fullmatch(name)
+        if number is not None and int(number[1]) <= len(self.records):
+            return self._numbered(int(number[1]))
         if name in self.entries:
             return self.entries[name]
-        if name in self.labels and self.labels[name] in self.entries:
-            return self.entries[self.labels[name]]
-        number = _NUMBER.fullmatch(name)
-        if number is not None and int(number[1]) in self._by_number:
-            return self._by_number[int(number[1])]
-        found = [id for id in self.entries if name and id.startswith(name)]
-        return self.entries[one_of(found, "entry", "`steno sessions tree` shows them")]
+        found: list[str] = []
+        if number is None:
+            if self.labels.get(name) in self.entries:
+                return self.entries[self.labels[name]]
+            found = [id for id in self.entries if name and id.startswith(name)]
+        what = f"entry {on_one_line(name)}".rstrip()
+        return self.entries[one_of(found, what, "`steno sessions tree` shows them")]
+
+    def _numbered(self, number: int) -> Entry:
+        if number not in self._by_number:
+            raise Missing(
+                f"entry #{number}: there a branch begins, which takes a number and is no entry; "
+                "`steno sessions tree` shows the entries"
+            )
+        return self._by_number[number]
+
+
+def is_like_a_number(name: str) -> bool:
+    """Tell whether a name would be taken for the number of an entry, or looks like it."""
+    return name.startswith("#") or name.isdigit()

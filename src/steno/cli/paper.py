@@ -20,6 +20,8 @@ Styled: TypeAlias = str | tuple[str, str]
 """A piece of a line: words, or words and their style (`dim`, `bold`, `cyan`, ...)."""
 _GAP: Final = "  "
 _NARROWEST: Final = 8
+_MOST_BLANKS: Final = 40
+"""Where nothing is cut, one long cell does not push all the others so far to the right."""
 
 
 class Column(NamedTuple):
@@ -61,7 +63,11 @@ class Paper:
             max(map(width_of, (column.title, *(row[number] for row in rows))))
             for number, column in enumerate(columns)
         ]
-        if self.width is not None:
+        if self.width is None:
+            for number, column in enumerate(columns):
+                if column.may_shrink:
+                    widths[number] = min(widths[number], _MOST_BLANKS)
+        else:
             _shrink(widths, columns, self.width)
         self._row(widths, columns, [(column.title, "bold") for column in columns])
         for row in rows:
@@ -73,7 +79,7 @@ class Paper:
     ) -> None:
         pieces: list[tuple[str, str]] = []
         for width, column, (text, style) in zip(widths, columns, cells, strict=True):
-            shown = cut(text, width), style
+            shown = text if self.width is None else cut(text, width), style
             blanks = " " * (width - width_of(shown[0])), ""
             pieces += [blanks, shown] if column.is_number else [shown, blanks]
             pieces.append((_GAP, ""))

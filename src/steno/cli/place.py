@@ -5,18 +5,24 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sys
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import pairwise, takewhile
-from typing import Final
+from typing import Final, final
 
-from steno.cli.printable import printable
-from steno.errors import Damaged, Missing
+from steno.cli.paper import note
+from steno.cli.printable import on_one_line, printable
+from steno.cli.progress import progress
+from steno.errors import Damaged, InvalidDocument, Missing, StenoError, Unavailable
+from steno.record import Header
 from steno.store import MemoryStore, Store, Summary, open_store
 from steno.store.locate import VARIABLE, Address, default_address, read_address
 
 LAST: Final = "last"
+UNREADABLE: Final = (Damaged, InvalidDocument)
+"""What is wrong with one session, and not with the others."""
 _SILENCE: Final = logging.NullHandler()
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _SHORTEST: Final = 13
@@ -59,10 +65,13 @@ def existing_store(options: argparse.Namespace) -> Generator[Store]:
 
 
 def quietly_opened(address: Address, *, create: bool = True) -> Store:
-    """Open the store at an address."""
+    """Open the store at an address. Raises Unavailable if what it takes is not installed."""
     # What is not understood is shown as such, and where it stands: no need to warn of each piece.
     logging.getLogger("steno.codec").addHandler(_SILENCE)
-    return open_store(address, create=create)
+    try:
+        return open_store(address, create=create)
+    except ImportError as exc:
+        raise Unavailable(str(exc)) from exc
 
 
 # -- sessions --------------------------------------------------------------------------------
@@ -77,14 +86,14 @@ def find_session(store: Store, name: str) -> str:
         return store.header(name).id
     except Missing:
         pass
-    except Damaged:
+    except UNREADABLE:
         return name
     if name == LAST:
         return _last(store)
-    ids = [header.id for header in store.headers()]
+    ids = [header.id for header in headers_of(store, Troubles())]
     return one_of(
         [id for id in ids if name and id.startswith(name)],
-        "session",
+        f"session {on_one_line(name)}".rstrip(),
         "`steno sessions list` shows them",
     )
 
@@ -101,25 +110,81 @@ def one_of(candidates: list[str], what: str, advice: str) -> str:
 
 
 def _last(store: Store) -> str:
-    summaries, _ = summaries_of(store)
+    summaries = summaries_of(store, Troubles())
     if not summaries:
         raise Missing("session: there is none yet")
     return summaries[0].header.id
 
 
-def summaries_of(store: Store) -> tuple[list[Summary], dict[str, Damaged]]:
-    """Return a summary of every session, the latest first, and those that cannot be read."""
-    summaries: list[Summary] = []
-    damaged: dict[str, Damaged] = {}
-    for header in store.headers():
+@final
+class Troubles:
+    """What cannot be read: it is passed over, and named when everything else was done."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self.sessions: Final[list[str]] = []
+        self._lines: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, session: str | None, problem: StenoError) -> None:
+        """Take note of a session, or of one that does not even say which it is."""
+        if session is not None:
+            self.sessions.append(session)
+        # A problem may begin with the session that it is about.
+        rule = str(problem).removeprefix(f"session {session}: ")
+        place = "" if session is None else f"session {on_one_line(session)}: "
+        self._lines.append(place + on_one_line(rule))
+
+    @contextmanager
+    def passing_over(self, session: str) -> Generator[None]:
+        """Go on behind this block if it turns out that the session cannot be read."""
         try:
-            summaries.append(store.summary(header.id))
-        except Damaged as exc:
-            damaged[header.id] = exc
+            yield
+        except UNREADABLE as exc:
+            self.add(session, exc)
+
+    def tell(self) -> int:
+        """Name them all, and return the exit status that is due."""
+        for line in self._lines:
+            note(line)
+        return 1 if self._lines else 0
+
+
+def headers_of(store: Store, troubles: Troubles) -> list[Header]:
+    """Return the headers of all sessions that have one. Raises what is wrong if none has."""
+    headers: list[Header] = []
+    try:
+        headers.extend(store.headers())
+    except (*UNREADABLE, Unavailable) as exc:
+        if not headers:
+            raise
+        troubles.add(None, exc)
+    return headers
+
+
+def summaries_of(store: Store, troubles: Troubles) -> list[Summary]:
+    """Return a summary of every session that can be read, the latest first."""
+    summaries: list[Summary] = []
+    headers = headers_of(store, troubles)
+    with progress("reading sessions", len(headers)) as shown:
+        for header in shown.counting(headers):
+            with troubles.passing_over(header.id):
+                summaries.append(store.summary(header.id))
     summaries.sort(
         key=lambda summary: (changed_at(summary) or _LONG_AGO, summary.header.id), reverse=True
     )
-    return summaries, damaged
+    return summaries
+
+
+def length_of(store: Store, session: str) -> int | None:
+    """Return how many entries a session has; None where that takes reading it, or nobody looks."""
+    if not sys.stderr.isatty() or type(store).summary is Store.summary:
+        return None
+    with suppress(StenoError):
+        return store.summary(session).entries
+    return None
 
 
 def changed_at(summary: Summary) -> datetime | None:

@@ -70,7 +70,7 @@ def _tree(parser: argparse.ArgumentParser) -> None:
 
 
 def _search(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="+", metavar="WORD", help="all of them have to be there")
+    parser.add_argument("words", nargs="+", metavar="WORD", help="a whole word; all of them")
     parser.add_argument(
         "--limit", type=count, default=20, metavar="N", help="print so many at most (20)"
     )
@@ -90,6 +90,8 @@ def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout")
     parser.add_argument("--force", action="store_true", help="write over a file that is there")
     parser.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
+    parser.add_argument("--report", metavar="FILE", help="write all losses there, as a JSON array")
+    parser.add_argument("--quiet", action="store_true", help="do not tell what was lost")
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +115,7 @@ def _fork(parser: argparse.ArgumentParser) -> None:
 def _label(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
     parser.add_argument("entry", metavar="ENTRY", help=_ENTRY)
-    parser.add_argument("text", metavar="TEXT", help="what it is called from now on")
+    parser.add_argument("text", metavar="TEXT", help="what it is called; no number")
 
 
 def _redact(parser: argparse.ArgumentParser) -> None:
@@ -121,6 +123,7 @@ def _redact(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("entry", metavar="ENTRY", help=_ENTRY)
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it is recorded")
     parser.add_argument("--actor", metavar="NAME", help="who; else the user of this machine")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _remove(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +159,8 @@ _ACTIONS: Final = (
         "search",
         listing.search,
         "find entries by their words",
-        "Find the entries of all sessions that hold all the words, the newest first.",
+        "Find the entries of all sessions that hold all the words, the newest first. Words are "
+        "whole ones, in any order and in any case: 'test' does not find 'tests'.",
         _search,
     ),
     _Action(
@@ -164,7 +168,7 @@ _ACTIONS: Final = (
         exchange.export_session,
         "write a session to a file",
         "Write a session in one of several formats. What a format has no words for is listed on "
-        "stderr, one line each.",
+        "stderr, one line for each kind of loss.",
         _export,
     ),
     _Action(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from typing import Final
 
+from msgspec.structs import replace
+
+from steno.aside import digests_of
 from steno.cli import moments
 from steno.cli.log import Log
 from steno.cli.paper import Paper, Styled, print_object
@@ -13,10 +17,12 @@ from steno.cli.printable import counted, on_one_line
 from steno.cli.words import Passage, decided_by, passages_of, remark_of, type_of, usage_in_words
 from steno.codec import encode_entry
 from steno.entry import Entry
+from steno.errors import Damaged, Missing
 from steno.message import Message, ToolResultMessage
 from steno.outcome import Outcome
+from steno.store import Store
 from steno.store.store import title_of
-from steno.views import usage_of
+from steno.views import tools_of, usage_of
 
 _INDENT: Final = "    "
 _FEW_LINES, _FEW_CHARACTERS = 12, 2_000
@@ -35,7 +41,9 @@ def show(options: argparse.Namespace) -> int:
     """Print the entries of a branch."""
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
-    path = log.path(options.branch)
+        path = log.path(options.branch)
+        if not options.json:
+            path = [_with_result(store, entry) for entry in path]
     if options.json:
         for entry in path:
             print_object(encode_entry(entry))
@@ -51,6 +59,14 @@ def show(options: argparse.Namespace) -> int:
         paper.line()
         paper.line(("usage: ", "dim"), usage)
     return 0
+
+
+def _with_result(store: Store, entry: Entry) -> Entry:
+    """Return an entry with the long result that lies beside it, if that can be had."""
+    if isinstance(entry.payload, ToolResultMessage) and digests_of(entry.payload):
+        with suppress(Missing, Damaged):
+            return replace(entry, payload=store.bring_back(entry.payload))
+    return entry
 
 
 def _print_header(paper: Paper, log: Log, branch: str, path: list[Entry]) -> None:
@@ -71,7 +87,7 @@ def _print_entry(paper: Paper, log: Log, entry: Entry, *, is_whole: bool) -> Non
     style = "dim" if message is None else _SPEAKERS[kind]
     pieces: list[Styled] = [(f"{log.number(entry.id)} ", "dim"), (kind, style)]
     if isinstance(message, ToolResultMessage):
-        pieces += _fate(message)
+        pieces += _fate(message, ", ".join(tools_of(entry, log.tools)))
     pieces.append((f"  {moments.shown(entry.time)}", "dim"))
     decision = _decision(entry)
     if decision:
@@ -81,9 +97,9 @@ def _print_entry(paper: Paper, log: Log, entry: Entry, *, is_whole: bool) -> Non
         _print_passage(paper, passage, is_whole=is_whole)
 
 
-def _fate(result: ToolResultMessage) -> list[Styled]:
+def _fate(result: ToolResultMessage, tool: str) -> list[Styled]:
     style = "green" if result.outcome is Outcome.OK else "red"
-    name = f"{on_one_line(result.tool_name)} ({on_one_line(result.tool_call_id)})".lstrip()
+    name = f"{on_one_line(tool)} ({on_one_line(result.tool_call_id)})".lstrip()
     took = "" if result.duration_s is None else f" {result.duration_s:.2f} s"
     return [f" {name} ", (f"{result.outcome}{took}", style)]
 
@@ -99,7 +115,7 @@ def _decision(entry: Entry) -> str:
 
 def _passages(message: Message | None, entry: Entry, log: Log) -> list[Passage]:
     if message is None:
-        return [Passage(remark_of(entry.payload, log), "dim")]
+        return [Passage(remark_of(entry, log), "dim")]
     return list(passages_of(message))
 
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from steno.cli.commands import Commands
-from steno.cli.paper import Paper, note
+from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import (
+    UNREADABLE,
+    Troubles,
     add_store_option,
     address_of,
     existing_store,
     find_session,
+    headers_of,
     quietly_opened,
     summaries_of,
 )
-from steno.cli.printable import counted, on_one_line, printable
+from steno.cli.printable import counted, printable
 from steno.cli.progress import progress
+from steno.errors import Conflict, InvalidValue, Missing
 from steno.store import Store, convert_store
 from steno.store.locate import Address, read_address
 
@@ -31,7 +38,8 @@ def add_commands(commands: Commands) -> None:
         "convert",
         help="copy sessions from one store to another",
         description="Copy sessions, with their digests and blobs, to another store, which is made "
-        "if there is none. Each session arrives as a whole or not at all.",
+        "if there is none. Each session arrives as a whole or not at all; one that is damaged does "
+        "not, and is named.",
         epilog="example: steno store convert sqlite:work.db postgresql://host/db",
     )
     convert.add_argument("source", metavar="SOURCE", help="sqlite:FILE, jsonl:FOLDER, postgresql:")
@@ -58,66 +66,119 @@ def add_commands(commands: Commands) -> None:
     info = actions.add_parser(
         "info", help="tell what is in a store", description="Tell what is in a store."
     )
+    info.add_argument("--json", action="store_true", help="print it as one JSON object")
     add_store_option(info)
     info.set_defaults(run=_info)
 
 
 def _convert(options: argparse.Namespace) -> int:
+    place, troubles = read_address(options.target), Troubles()
+    if place.kind == "memory":
+        raise InvalidValue("convert: what is copied to memory: is gone at once; name another store")
     with quietly_opened(read_address(options.source), create=False) as source:
         if options.session is None:
-            wanted = [header.id for header in source.headers()]
+            wanted = [header.id for header in headers_of(source, troubles)]
         else:
             wanted = list(dict.fromkeys(find_session(source, name) for name in options.session))
-        with quietly_opened(read_address(options.target)) as target:
-            copied = _copy(source, target, wanted, skip_existing=options.skip_existing)
+        with quietly_opened(place) as target:
+            there = {header.id for header in target.headers()}
+            missing = [name for name in wanted if name not in there]
+            if len(missing) < len(wanted) and not options.skip_existing:
+                taken = printable(next(name for name in wanted if name in there))
+                raise Conflict(
+                    f"session {taken}: the target has one of this id; --skip-existing leaves it out"
+                )
+            copied = _copy(source, target, missing, troubles)
     left_out = len(wanted) - copied
     told = f"{counted(copied, 'session', 'sessions')} copied"
     print(told + (f", {left_out:,} left out" if left_out else ""))
-    return 0
+    return troubles.tell()
 
 
-def _copy(source: Store, target: Store, sessions: list[str], *, skip_existing: bool) -> int:
-    done = 0
+def _copy(source: Store, target: Store, sessions: list[str], troubles: Troubles) -> int:
+    """Copy sessions that the target does not have, but for those that cannot be read."""
+    arrived: set[str] = set()
+    left = sessions
     try:
         with progress("copying sessions", len(sessions)) as shown:
 
-            def count(_: str) -> None:
-                nonlocal done
-                done += 1
-                shown.show(done)
+            def tell(session: str) -> None:
+                arrived.add(session)
+                shown.show(len(arrived))
 
-            return convert_store(source, target, sessions, skip_existing=skip_existing, tell=count)
+            while left:
+                try:
+                    convert_store(source, target, left, tell=tell)
+                    break
+                except (*UNREADABLE, Missing) as exc:  # Missing is also said of a blob
+                    bad = next(number for number, name in enumerate(left) if name not in arrived)
+                    troubles.add(left[bad], exc)
+                    left = left[bad + 1 :]
     except BaseException:
-        note(f"{done:,} of {len(sessions):,} sessions copied; --skip-existing goes on from there")
+        done = f"{len(arrived):,} of {len(sessions):,}"
+        note(f"{done} sessions copied; --skip-existing goes on from there")
         raise
+    return len(arrived)
 
 
 def _collect(options: argparse.Namespace) -> int:
+    troubles = Troubles()
     with existing_store(options) as store:
-        freed = store.collect_garbage()
+        try:
+            freed = store.collect_garbage()
+        except UNREADABLE:
+            note("gc: nothing was removed: what cannot be read may refer to any blob")
+            _find_unreadable(store, troubles)
+            if not troubles:
+                raise  # it is not in a session
+            return troubles.tell()
     print(f"{freed:,} bytes freed")
     return 0
 
 
+def _find_unreadable(store: Store, troubles: Troubles) -> None:
+    headers = headers_of(store, troubles)
+    with progress("reading sessions", len(headers)) as shown:
+        for header in shown.counting(headers):
+            with troubles.passing_over(header.id):
+                for _ in store.records(header.id):
+                    pass
+
+
 def _info(options: argparse.Namespace) -> int:
-    address = address_of(options)
+    address, troubles = address_of(options), Troubles()
     with existing_store(options) as store:
-        summaries, damaged = summaries_of(store)
+        summaries = summaries_of(store, troubles)
         blobs = list(store.blobs())
-    size = _size(address)
+    described = {
+        "store": str(address),
+        "there": address.is_there,
+        "sessions": len(summaries) + len(troubles.sessions),
+        "entries": sum(summary.entries for summary in summaries),
+        "blobs": len(blobs),
+        "blob_bytes": sum(blob.size for blob in blobs),
+        "disk_bytes": _size(address),
+    }
+    if options.json:
+        print_object(msgspec.json.encode(described))
+    else:
+        _print_info(described)
+    return troubles.tell()
+
+
+def _print_info(described: dict[str, Any]) -> None:
+    place = printable(described["store"]) + ("" if described["there"] else " (not there yet)")
+    size = described["disk_bytes"]
     rows = [
-        ("store", printable(str(address)) + ("" if address.is_there else " (not there yet)")),
-        ("sessions", f"{len(summaries) + len(damaged):,}"),
-        ("entries", f"{sum(summary.entries for summary in summaries):,}"),
-        ("blobs", f"{len(blobs):,} ({sum(blob.size for blob in blobs):,} bytes)"),
+        ("store", place),
+        ("sessions", f"{described['sessions']:,}"),
+        ("entries", f"{described['entries']:,}"),
+        ("blobs", f"{described['blobs']:,} ({described['blob_bytes']:,} bytes)"),
         *([] if size is None else [("on disk", f"{size:,} bytes")]),
     ]
     paper = Paper()
     for name, value in rows:
         paper.line((f"{name:10}", "dim"), value)
-    for session, problem in damaged.items():
-        note(f"session {on_one_line(session)}: {problem}")
-    return 1 if damaged else 0
 
 
 def _size(address: Address) -> int | None:

@@ -70,7 +70,7 @@ def gist_of(entry: Entry, log: Log) -> str:
         passages = map(_passage_of_block, entry.payload.content)
         words = [on_one_line(passage.text) for passage in passages if passage.style != "dim"]
         return " ".join(filter(None, words))
-    return on_one_line(remark_of(entry.payload, log))
+    return on_one_line(remark_of(entry, log))
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -158,15 +158,17 @@ def _lines(block: FileReference) -> str:
 # -- everything else -------------------------------------------------------------------------
 
 
-def remark_of(payload: Payload, log: Log) -> str:
-    """Return what a payload says that is no message."""
+def remark_of(entry: Entry, log: Log) -> str:
+    """Return what an entry says that is no message."""
+    payload = entry.payload
     match payload:
         case ModeChange():
             return f"{payload.old} → {payload.new}"
         case BranchSwitch() | ModelChange():
             return f"{on_one_line(payload.old) or '?'} → {on_one_line(payload.new)}"
         case Rewind():
-            return f"goes on from before; {log.number(payload.left)} was the last"
+            place = "the beginning" if entry.parent is None else log.number(entry.parent)
+            return f"goes on from {place}; {log.number(payload.left)} was the last"
         case Label():
             return f"{log.number(payload.target)} is {on_one_line(payload.text)}"
         case Compaction():

@@ -9,12 +9,14 @@ from steno.codec.scan import check_syntax, clean_input, split_array, split_objec
 from steno.errors import InvalidDocument
 
 _BY_VERSION: Final = {b"0": "chat", b"1": "session"}
+OURS: Final = "steno"
 
 
 def detect(data: bytes) -> str:
-    """Return the name of the format: one of `FORMATS`, or `jsonl` for the lines of a JSONL store.
+    """Return the name of the format: one of `FORMATS`, or one of our own.
 
-    Only as much is looked at as it takes: `decode` may still find that it is none. Raises
+    Those are `steno` for what `decode_document` reads, also of a newer version, and `jsonl` for
+    the lines of a JSONL store. Only as much is looked at as it takes: `decode` may still find that it is none. Raises
     InvalidDocument if it looks like nothing that is known.
     """
     raw, _ = clean_input(data)
@@ -35,9 +37,11 @@ def detect(data: bytes) -> str:
 
 
 def _of_version(raw: bytes) -> str:
-    if raw not in _BY_VERSION:
-        raise InvalidDocument("file: is in no version that is imported; decode_document reads ours")
-    return _BY_VERSION[raw]
+    if raw in _BY_VERSION:
+        return _BY_VERSION[raw]
+    if raw.isdigit():
+        return OURS
+    raise InvalidDocument("file: its version is no number; name the format that it is in")
 
 
 def _objects(raw: bytes) -> Iterator[dict[str, bytes]]:

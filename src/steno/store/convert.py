@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
-from steno.content import Image, ImageBlob
+from steno.chain import verify
 from steno.errors import Conflict, Damaged
-from steno.record import Record
-from steno.store.store import Store
+from steno.store.store import Store, named_in
 
 
 def convert_store(
@@ -30,22 +29,14 @@ def convert_store(
     if len(names) < len(wanted) and not skip_existing:
         taken = next(name for name in wanted if name in there)
         raise Conflict(f"session {taken}: the target has one of this id")
+    kept = {blob.sha256 for blob in source.blobs()}
     for name in names:
-        problem = source.verify(name).bad
+        records = list(source.records(name))
+        problem = verify(records).bad
         if problem is not None:
             raise Damaged(f"session {name}: {problem}")
-        records = list(source.records(name))
-        for digest in _blobs_of(records):
+        for digest in {digest for record in records for digest in named_in(record)} & kept:
             target.put_blob(source.blob(digest))
         target.add_session(source.header(name), records)
         tell(name)
     return len(names)
-
-
-def _blobs_of(records: Iterable[Record]) -> Iterator[str]:
-    """Return the digests of the blobs that records refer to."""
-    for record in records:
-        if record.entry is not None:
-            for block in getattr(record.entry.payload, "content", ()):
-                if isinstance(block, Image) and isinstance(block.source, ImageBlob):
-                    yield block.source.sha256

@@ -8,29 +8,31 @@ conformance kit in `steno.testing` says whether it did.
 
 from __future__ import annotations
 
+import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple, Self
 
 from msgspec.structs import replace
 
-from steno.chain import Verification, redacted, verify
+from steno.aside import bring_back, digests_of, put_aside
+from steno.chain import BadRecord, Verification, digest_of, redacted, verify
 from steno.codec import encode_record
-from steno.content import Block, Image, ImageBlob, ImageData
 from steno.conversation import Conversation
-from steno.entry import Entry, Payload, Redaction
-from steno.errors import Missing
+from steno.entry import Entry, Payload, Redacted, Redaction
+from steno.errors import Conflict, Damaged, InvalidDocument, Missing
 from steno.identity import new_id, utc_now
-from steno.message import ChatMessage, UserMessage
-from steno.record import Header, Record
+from steno.message import ChatMessage, Message, UserMessage
+from steno.record import MAIN, Header, Record
 from steno.store.words import snippet, words_of
 from steno.views import text_of
 
-_LARGE_IMAGE: Final = 16 * 1024
-"""From this size on, the bytes of an image lie beside the records and not in them."""
-_DIGEST: Final = re.compile(rb'"([0-9a-f]{64})"')
+_DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+"""Whatever looks like the name of a blob."""
+_MOST_TRIES: Final = 20
+_logger: Final = logging.getLogger("steno.store")
 _TITLE_LENGTH: Final = 80
 NEARBY: Final = 8
 """Within how many records the first question is looked for."""
@@ -196,24 +198,83 @@ class Store(ABC):
     # -- trust -------------------------------------------------------------------------------
 
     def verify(self, session: str) -> Verification:
-        """Check every record of a session against the chain. Raises Damaged if one is unreadable."""
-        return verify(self.records(session))
+        """Check every record of a session against the chain, and what lies beside it.
+
+        Raises Damaged if a record cannot be read.
+        """
+        beside: list[tuple[Record, str]] = []
+        digests: dict[str | None, str | None] = {None: None}
+        before = self.heads(session)
+
+        def watched() -> Iterator[Record]:
+            for record in self.records(session):
+                if record.entry is not None:
+                    digests[record.entry.id] = record.digest
+                    beside.extend([(record, name) for name in digests_of(record.entry.payload)])
+                yield record
+
+        found = verify(watched())
+        if found.bad is not None:
+            return found
+        heads = self.heads(session)
+        told = {branch: digests.get(head, "") for branch, head in heads.items()}
+        if heads == before and told != found.heads:  # else somebody has written meanwhile
+            problem = "the branches that the store knows are not those of its records"
+            return found._replace(bad=BadRecord(len(digests) - 1, None, problem))
+        return found._replace(bad=self._bad_blob(beside))
+
+    def _bad_blob(self, beside: Iterable[tuple[Record, str]]) -> BadRecord | None:
+        """Find the first record that has lost something that lay beside it."""
+        for record, digest in beside:
+            try:
+                self.blob(digest)
+            except (Missing, Damaged):
+                id = None if record.entry is None else record.entry.id
+                return BadRecord(
+                    record.seq, id, "an image or a result beside it is missing or spoilt"
+                )
+        return None
 
     def redact(self, session: str, entry_id: str, *, actor: str, reason: str) -> None:
         """Take the content out of an entry for good; the chain stays valid, and says by whom.
 
-        Blobs that only it referred to go with the next `collect_garbage`. Raises Missing if there
-        is no such entry, InvalidValue if there is nothing to take out of it.
+        Blobs that only it referred to go as well. What was taken out before is erased once more.
+        Raises Missing if there is no such entry, InvalidValue if there is nothing to take out.
         """
         for record in self.records(session):
             if record.entry is not None and record.entry.id == entry_id:
-                without = replace(record, entry=redacted(record.entry))
                 break
         else:
             raise Missing("redact: there is no entry of this id")
+        assert record.entry is not None
+        payload = record.entry.payload
+        if isinstance(payload, Redacted):  # it was cut short, or is to be sure of
+            self.replace(session, record)
+            return
+        without = replace(record, entry=redacted(record.entry))
         # In this order: what is announced twice does no harm, what is missing has to be explained.
-        self.open(session).append(Redaction(target=entry_id, actor=actor, reason=reason))
+        self._announce(session, Redaction(target=entry_id, actor=actor, reason=reason))
         self.replace(session, without)
+        try:
+            self.collect_garbage(only=digests_of(payload), older_than=timedelta(0))
+        except (Damaged, InvalidDocument):
+            # Another session cannot be read, and may name the same blobs.
+            _logger.warning("redact: what lay beside the entry stays until collect_garbage can run")
+
+    def _announce(self, session: str, payload: Redaction) -> None:
+        """Append to the branch that was written to last, however busy others are with it."""
+        for tries_left in reversed(range(_MOST_TRIES)):
+            branch, head = ([(MAIN, None), *self.heads(session).items()])[-1]
+            parent = None if head is None else next(self.read_back(session, head))[1]
+            entry = Entry(id=new_id(), parent=head, time=utc_now(), payload=payload)
+            try:
+                digest = digest_of(entry, parent)
+                self.append(session, entry, branch=branch, digest=digest, expected=head)
+            except Conflict:
+                if not tries_left:
+                    raise
+            else:
+                return
 
     # -- finding -----------------------------------------------------------------------------
 
@@ -230,44 +291,43 @@ class Store(ABC):
         found.sort(key=lambda hit: (hit.entry.time is not None, hit.entry.time), reverse=True)
         return found[:limit]
 
-    # -- images ------------------------------------------------------------------------------
+    # -- what lies beside the records --------------------------------------------------------
 
     def put_aside(self, payload: Payload) -> Payload:
-        """Return a payload whose large images lie in blobs, and put them there."""
-        return _with_images(payload, self._to_blob)
+        """Return a payload whose images and long results lie in blobs, and put them there."""
+        return put_aside(payload, self.put_blob)
 
     def bring_back(self, payload: Payload) -> Payload:
-        """Return a payload with the images that were put aside in it again. Raises Missing."""
-        return _with_images(payload, self._from_blob)
+        """Return a payload with everything that was put aside in it again.
 
-    def _to_blob(self, image: Image) -> Image:
-        source = image.source
-        if not isinstance(source, ImageData) or len(source.data) < _LARGE_IMAGE:
-            return image
-        blob = ImageBlob(sha256=self.put_blob(source.data), size=len(source.data))
-        return replace(image, source=blob)
+        Raises Missing and Damaged if a blob is not there as it was.
+        """
+        return bring_back(payload, self.blob)
 
-    def _from_blob(self, image: Image) -> Image:
-        source = image.source
-        if not isinstance(source, ImageBlob):
-            return image
-        return replace(image, source=ImageData(self.blob(source.sha256)))
-
-    def collect_garbage(self, *, older_than: timedelta = timedelta(hours=1)) -> int:
+    def collect_garbage(
+        self,
+        *,
+        only: Iterable[str] | None = None,
+        older_than: timedelta = timedelta(hours=1),
+    ) -> int:
         """Remove the blobs that no record names; return how many bytes that were.
 
-        Those of the last hour stay: somebody may be about to name them.
+        `only` narrows it to some digests. Those of the last hour stay: somebody may be about to
+        name them. Raises Damaged if a session cannot be read: it may name any of them.
         """
-        named = {
-            digest.decode()
-            for header in self.headers()
-            for record in self.records(header.id)
-            for digest in _DIGEST.findall(encode_record(record))
-        }
-        latest = utc_now() - older_than
-        garbage = [
-            blob for blob in self.blobs() if blob.sha256 not in named and blob.stored_at <= latest
+        latest, wanted = utc_now() - older_than, None if only is None else frozenset(only)
+        old = [
+            blob
+            for blob in (self.blobs() if wanted is None or wanted else ())
+            if blob.stored_at <= latest and (wanted is None or blob.sha256 in wanted)
         ]
+        named = {
+            digest
+            for header in (self.headers() if old else ())
+            for record in self.records(header.id)
+            for digest in named_in(record)
+        }
+        garbage = [blob for blob in old if blob.sha256 not in named]
         for blob in garbage:
             self.remove_blob(blob.sha256, put_before=latest)
         return sum(blob.size for blob in garbage)
@@ -291,6 +351,9 @@ class _Journal:
     def put_aside(self, payload: Payload) -> Payload:
         return self._store.put_aside(payload)
 
+    def bring_back(self, message: Message) -> Message:
+        return bring_back(message, self._store.blob)
+
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
         self._store.append(self._session, entry, branch=branch, digest=digest, expected=expected)
 
@@ -304,6 +367,11 @@ class _Journal:
         return self._store.read_back(self._session, entry_id)
 
 
+def named_in(record: Record) -> set[str]:
+    """Return whatever in a record may name a blob, also where only a newer steno knows."""
+    return {digest.decode() for digest in _DIGEST.findall(encode_record(record))}
+
+
 def title_of(entries: Iterable[Entry]) -> str:
     """Return the first line of the first question among `entries`; empty where there is none."""
     for entry in entries:
@@ -311,11 +379,3 @@ def title_of(entries: Iterable[Entry]) -> str:
             line = " ".join(entry.payload.text.split())
             return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1] + "…"
     return ""
-
-
-def _with_images(payload: Payload, change: Callable[[Image], Image]) -> Payload:
-    content: tuple[Block, ...] = getattr(payload, "content", ())
-    if not any(isinstance(block, Image) for block in content):
-        return payload
-    changed = tuple(change(block) if isinstance(block, Image) else block for block in content)
-    return payload if changed == content else replace(payload, content=changed)

@@ -100,7 +100,11 @@ def payloads() -> SearchStrategy[Payload]:
             Repair, code=identifiers(), explanation=identifiers(), target=st.none() | texts()
         ),
         st.builds(
-            Redacted, kind=identifiers(), sha256=_digests(), audit_sha256=st.none() | _digests()
+            Redacted,
+            kind=identifiers(),
+            sha256=_digests(),
+            audit_sha256=st.none() | _digests(),
+            unknown_sha256=st.none() | _digests(),
         ),
         st.builds(Redaction, target=identifiers(), actor=identifiers(), reason=identifiers()),
         opaque_blocks(),

@@ -129,10 +129,10 @@ class Row:
     def other(self) -> Payload:
         """Return what is no message: an entry of ours, or a row that only others understand."""
         theirs = Opaque(kind=self.kind, raw=self.raw.decode(), origin=NAME)
-        data = self._data()
-        if b'"type":' + msgspec.json.encode(self.kind) not in data:
-            return theirs  # what we wrote says what it is
         try:
+            data = self._data()
+            if b'"type":' + msgspec.json.encode(self.kind) not in data:
+                return theirs  # what we wrote says what it is
             payload = payload_at(data, self.place)
         except InvalidDocument:
             return theirs

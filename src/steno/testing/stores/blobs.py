@@ -7,10 +7,12 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
+from steno.call import ToolCall
+from steno.codec import encode_record
 from steno.content import Image, ImageBlob, ImageData, Text
 from steno.errors import LogError, Missing
 from steno.identity import new_id, utc_now
-from steno.message import ChatMessage
+from steno.message import ChatMessage, ToolResult, UserMessage
 from steno.record import MAIN
 from steno.store import MemoryStore, Store, convert_store
 from steno.testing.stores.expecting import (
@@ -110,16 +112,40 @@ def images_lie_beside(subject: Subject) -> None:
         conversation = talked(store)
         conversation.append(said)
     with subject.open() as store, MemoryStore() as memory:
-        [*_, found] = store.open(conversation.id).messages()
+        reopened = store.open(conversation.id)
+        found = reopened.entries()[-1].payload
+        assert isinstance(found, UserMessage)
         digest = sha256(large).hexdigest()
         blob = ImageBlob(sha256=digest, size=len(large))
         beside = Image(source=blob, mime_type="image/png")
         expect(found.content, (Text("Look:"), beside, _image(small)), "what the record holds")
         require(store.blob(digest) == large, "the image must lie in a blob")
         expect(store.bring_back(found), said, "the message with its images brought back")
+        expect(reopened.messages()[-1], said, "the message as it is sent")
         expect_intact(store, conversation.id, entries=6)
         convert_store(store, memory, [conversation.id])
         require(memory.blob(digest) == large, "a blob must go to another store with its session")
+
+
+def results_lie_beside(subject: Subject) -> None:
+    """A very long result is put aside, named by the record, and there when it is sent."""
+    text = "a long line of output\n" * 20_000
+    call = ToolCall(id="call", name="run")
+    with subject.open() as store:
+        conversation = talked(store)
+        conversation.append(ChatMessage.assistant(None, [call]))
+        conversation.append(ToolResult.success("call", text))
+        expect(conversation.messages()[-1].text, text, "the result as it is sent")
+    with subject.open() as store:
+        [*_, record] = store.records(conversation.id)
+        require(len(encode_record(record)) < 2_000, "a record must not hold a very long result")
+        store.collect_garbage(older_than=timedelta(0))
+        expect(store.open(conversation.id).messages()[-1].text, text, "the result, opened again")
+        expect_intact(store, conversation.id, entries=7)
+        store.remove_blob(sha256(text.encode()).hexdigest())
+        require(not store.verify(conversation.id).is_intact, "verify must miss what lies beside")
+        found = store.open(conversation.id).messages()[-1]
+        expect(found.tool_call_id, "call", "the result of which the rest is gone")
 
 
 def garbage_collection(subject: Subject) -> None:

@@ -24,7 +24,7 @@ from steno.testing.stores.expecting import (
 )
 from steno.testing.stores.subject import Subject
 
-_ODD_BRANCHES = ("a/b", "../x", "MAIN", "main ", "日本", "'", '"', "\u2028", "long" * 100, "%s")
+_ODD_BRANCHES = ("a/b", "../x", "MAIN", "main ", "日本", "'", '"', "a\u2028b", "long" * 100, "%s")
 
 
 def _append(

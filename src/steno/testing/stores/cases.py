@@ -46,6 +46,7 @@ STORE_CASES: Final[tuple[StoreCase, ...]] = (
     blobs.missing_blob,
     blobs.hostile_blob_names,
     blobs.images_lie_beside,
+    blobs.results_lie_beside,
     blobs.garbage_collection,
     trust.verify_names_the_first_bad,
     trust.replaced_record_is_read_everywhere,
