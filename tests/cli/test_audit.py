@@ -11,10 +11,12 @@ from zlib import crc32
 import pytest
 
 from steno import ChatMessage, ToolCall
+from steno.codec import decode_entry
 from steno.content import OWN_FORMAT, Opaque
 from steno.entry import Approval, ApprovalStatus
 from steno.formats import FORMATS
 from steno.outcome import Outcome
+from steno.record import Header, Record
 from steno.store import open_store
 from tests.cli.program import keep_talk, steno, talk
 
@@ -249,3 +251,21 @@ def test_what_to_verify_has_to_be_clear(arguments: list[str]) -> None:
 def test_in_a_store_without_sessions_all_is_well(home: Path) -> None:
     assert steno("verify", "--all") == (0, "", "")
     assert list(home.iterdir()) == []
+
+
+def test_entries_of_a_newer_version_are_said_not_to_be_checked(address: str) -> None:
+    newer = decode_entry('{"v":3,"id":"n1","what":"is this"}')
+    record = Record(seq=1, branch="main", entry=newer, digest="ab" * 32)
+    with open_store(address) as store:
+        store.add_session(Header(id="newer"), [record])
+    told = steno("verify", "newer")
+    assert told.status == 3
+    assert told.err == "steno: session newer: only a newer steno can check all of it\n"
+    assert steno("verify", "newer", "--allow-newer").status == 0
+
+
+def test_an_error_is_no_way_to_a_terminal(address: str) -> None:
+    told = steno("sessions", "show", "\x1b]0;owned\x07id")
+    assert told.status == 1
+    assert "\x1b" not in told.err
+    assert "\x07" not in told.err

@@ -32,6 +32,7 @@ from steno.store import Store
 from steno.views import Kind, Query, decision_of, kinds_of, select, tools_of
 
 _BROKEN: Final = 1
+_PARTLY: Final = 3
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _COLUMNS: Final = (
     Column("entry", "cyan", is_number=True),
@@ -101,6 +102,11 @@ def _add_verify(commands: Commands) -> None:
     verify.add_argument("--all", action="store_true", help="check all sessions of the store")
     verify.add_argument(
         "--head", metavar="DIGEST", type=_digest, help="check also that the chain holds this digest"
+    )
+    verify.add_argument(
+        "--allow-newer",
+        action="store_true",
+        help=f"do not mind entries of a newer version, which only that can check (else exit {_PARTLY})",
     )
     verify.add_argument(
         "--json", action="store_true", help="print an object for each session, one a line"
@@ -206,7 +212,10 @@ def _verify(options: argparse.Namespace) -> int:
         if verdict.problem is not None:
             note(f"session {on_one_line(verdict.session)}: {on_one_line(verdict.problem)}")
             status = _BROKEN
-    return max(status, troubles.tell())
+        elif verdict.found is not None and verdict.found.foreign and not options.allow_newer:
+            note(f"session {on_one_line(verdict.session)}: only a newer steno can check all of it")
+            status = status or _PARTLY
+    return max(troubles.tell(), status) if status != _BROKEN else _BROKEN
 
 
 def _verdict(store: Store, session: str, head: str | None) -> _Verdict:

@@ -19,6 +19,7 @@ from typing import Final
 
 from steno import StenoError, __version__
 from steno.cli.output import Unwritable, writing
+from steno.cli.printable import printable
 
 FAILED: Final = 1
 STDOUT: Final = "stdout"
@@ -47,10 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (StenoError, Unwritable) as exc:
         if isinstance(exc, Unwritable) and exc.filename == STDOUT:
             _forget_stdout()
-        print(f"steno: {exc}", file=sys.stderr)
+        print(f"steno: {printable(str(exc))}", file=sys.stderr)
         return FAILED
     except OSError as exc:
-        print(f"steno: {exc.filename or 'stdin'}: {exc.strerror}", file=sys.stderr)
+        print(f"steno: {printable(str(exc.filename or 'stdin'))}: {exc.strerror}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
