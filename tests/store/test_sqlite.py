@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from multiprocessing.synchronize import Event
@@ -150,16 +153,30 @@ def test_a_closed_store_says_so(store: SqliteStore) -> None:
     conversation = store.new([ChatMessage.user("hello")])
     store.close()
     store.close()
-    with pytest.raises(LogError, match="closed"):
+    with pytest.raises(Unavailable, match="closed"):
         conversation.append(ChatMessage.user("more"))
-    with pytest.raises(LogError, match="closed"):
-        store.headers()
-
-
-def test_a_closed_store_does_not_search_in_vain(store: SqliteStore) -> None:
-    store.close()
-    with pytest.raises(LogError, match="closed"):
-        store.search("hello")
+    uses: list[Callable[[], object]] = [
+        lambda: store.add_session(Header(id="s")),
+        store.headers,
+        lambda: store.header("s"),
+        lambda: store.begin_branch("s", "b", None),
+        lambda: store.heads("s"),
+        lambda: next(store.read_back("s", "e1")),
+        lambda: store.records("s"),
+        lambda: store.replace("s", _line(1)[0]),
+        lambda: store.remove("s"),
+        lambda: store.summary("s"),
+        lambda: store.verify("s"),
+        lambda: store.search("hello"),
+        lambda: store.put_blob(b""),
+        lambda: store.blob("0" * 64),
+        store.blobs,
+        lambda: store.remove_blob("0" * 64),
+        store.compact,
+    ]
+    for use in uses:
+        with pytest.raises(Unavailable, match="closed"):
+            use()
 
 
 def test_an_empty_file_becomes_a_store(file: Path) -> None:
@@ -374,6 +391,52 @@ def test_a_removed_session_is_gone_and_others_are_not(store: SqliteStore) -> Non
         list(reading)
 
 
+def test_a_header_that_cannot_be_read_hides_no_other(store: SqliteStore, file: Path) -> None:
+    for name in ("bad", "newer", "good"):
+        store.add_session(Header(id=name), _line(2))
+    with closing(sqlite3.connect(file)) as db, db:
+        for name, header in (("bad", b"\0"), ("newer", b'{"v":99,"id":"newer"}')):
+            db.execute("UPDATE session SET header = ? WHERE id = ?", (header, name))
+    for name, error in (("bad", Damaged), ("newer", UnsupportedVersion)):
+        headers = store.headers()
+        assert next(headers).id == "good"
+        with pytest.raises(error):
+            next(headers)
+        store.remove(name)
+    assert [header.id for header in store.headers()] == ["good"]
+
+
+def _note(seq: int, branch: str) -> Record:
+    """Return a record of a kind that only a newer version knows."""
+    return decode_record(b'{"seq":%d,"branch":"%s","note":{"a":1}}' % (seq, branch.encode()))
+
+
+@pytest.mark.parametrize("before", [1, BLOCK - 3, BLOCK - 2, BLOCK - 1, BLOCK, 2 * BLOCK])
+@pytest.mark.parametrize("notes", [1, 2, BLOCK, 2 * BLOCK])
+def test_a_record_without_entry_moves_no_branch_that_exists(
+    store: SqliteStore, before: int, notes: int
+) -> None:
+    records = [
+        *_line(before),
+        Record(seq=before + 1, branch="idle", at="e1"),
+        *[_note(before + 2 + number, (MAIN, "idle")[number % 2]) for number in range(notes)],
+    ]
+    store.add_session(Header(id="s"), records)
+    assert list(store.records("s")) == records
+    assert list(store.heads("s").items()) == [("idle", "e1"), (MAIN, f"e{before}")]
+    assert store.summary("s")[2:4] == (before, ("idle", MAIN))
+    with pytest.raises(Conflict):
+        store.begin_branch("s", "idle", None)
+    head = f"e{before}"
+    for number in range(BLOCK):  # one by one, over the end of a block
+        entry = _entry(f"n{number}", head)
+        store.append("s", entry, branch=MAIN, digest="0" * 64, expected=head)
+        head = entry.id
+        assert list(store.heads("s").items()) == [("idle", "e1"), (MAIN, head)]
+    store.append("s", _entry("i", "e1"), branch="idle", digest="0" * 64, expected="e1")
+    assert list(store.heads("s").items()) == [(MAIN, head), ("idle", "i")]
+
+
 # -- reading long sessions -------------------------------------------------------------------
 
 
@@ -575,6 +638,66 @@ def test_a_store_that_stays_locked_is_unavailable(file: Path) -> None:
         conversation.append(ChatMessage.user("more"))
 
 
+def _interrupted(wait: Callable[[], object], use: Callable[[], object]) -> None:
+    """Let a signal interrupt the use of a store as Ctrl-C does."""
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        wait()
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    thread = threading.Thread(target=interrupt)
+    try:
+        with suppress(KeyboardInterrupt):
+            thread.start()
+            use()
+            thread.join(60)
+    finally:
+        with suppress(KeyboardInterrupt):
+            thread.join(60)
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_interrupt_while_it_waits_for_others_leaves_nothing_open(
+    store: SqliteStore, file: Path
+) -> None:
+    conversation = store.new([ChatMessage.user("hello")], id="s")
+    with closing(sqlite3.connect(file, timeout=0, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.4, other.rollback)
+        release.start()
+        _interrupted(
+            lambda: time.sleep(0.2),
+            lambda: store.open("s").append(ChatMessage.user("interrupted")),
+        )
+        release.join(60)
+        other.execute("BEGIN IMMEDIATE")
+        other.rollback()
+    assert [message.text for message in store.open("s").messages()] == ["hello"]
+    conversation.append(ChatMessage.user("more"))
+
+
+def test_an_interrupt_at_any_time_leaves_nothing_open(file: Path) -> None:
+    random = Random(5)
+    with (
+        SqliteStore(file, durability="normal") as store,
+        closing(sqlite3.connect(file, timeout=0)) as other,
+    ):
+        store.new(id="s")
+
+        def work() -> None:
+            for _ in range(5):
+                store.open("s").append(ChatMessage.user("x"))
+                store.heads("s")
+
+        for _ in range(150):
+            _interrupted(lambda: time.sleep(random.random() * 0.004), work)
+            other.execute("BEGIN IMMEDIATE")
+            other.rollback()
+        assert store.verify("s").is_intact
+
+
 # -- a bad disk ------------------------------------------------------------------------------
 
 
@@ -670,12 +793,40 @@ def test_a_record_that_is_not_there_is_damage(store: SqliteStore, file: Path) ->
         list(store.read_back("s", "e100"))
 
 
-def test_a_table_that_is_not_there_is_damage(store: SqliteStore, file: Path) -> None:
+def test_what_sqlite_refuses_is_not_called_damage(store: SqliteStore, file: Path) -> None:
     store.add_session(Header(id="s"), _line(1))
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("DROP TABLE branch")
-    with pytest.raises(Damaged, match="copy"):
+    with pytest.raises(Unavailable, match="integrity_check"):
         store.heads("s")
+
+
+@pytest.mark.parametrize(
+    ("change", "seq"),
+    [
+        ("branch = 'zz'", 40),
+        ("branch = 'zz'", 20),
+        ("id = 'zz'", 20),
+        ("id = NULL", 40),
+        ("parent = 3", 20),
+        ("parent = 999", 20),
+        ("parent = NULL", 20),
+        ("parent = 0", 20),
+        ("parent = 0", 1),
+        ("parent = 999", 1),
+    ],
+)
+def test_columns_that_were_changed_behind_our_back_are_damaged(
+    store: SqliteStore, file: Path, change: str, seq: int
+) -> None:
+    store.add_session(Header(id="s"), _line(40))
+    assert store.verify("s").is_intact
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute(f"UPDATE record SET {change} WHERE key & 0xFFFF = {seq}")
+    with pytest.raises(Damaged, match=f"record {seq}: its columns"):
+        list(store.records("s"))
+    with pytest.raises(Damaged, match=f"record {seq}: its columns"):
+        store.verify("s")
 
 
 # -- taking out ------------------------------------------------------------------------------
@@ -764,6 +915,88 @@ def test_redaction_keeps_the_chain(store: SqliteStore, file: Path) -> None:
     assert store.verify("s").is_intact
     assert _SECRET not in _all_bytes(file)
     assert [hit.entry.payload.__class__.__name__ for hit in store.search("wish")] == ["Redaction"]
+
+
+def _free_pages(file: Path) -> int:
+    with closing(sqlite3.connect(file)) as db:
+        found: int = db.execute("PRAGMA freelist_count").fetchone()[0]
+    return found
+
+
+def test_a_record_may_be_replaced_by_itself_and_all_is_erased_again(
+    store: SqliteStore, file: Path
+) -> None:
+    store.add_session(Header(id="gone"), _line(20, text="x" * 300))
+    store.add_session(Header(id="s"), _line(200, text="x" * 300))
+    store.search("x")
+    store.remove("gone")
+    assert _free_pages(file) > 0
+    records = list(store.records("s"))
+    store.replace("s", records[1])
+    assert _free_pages(file) == 0
+    assert list(store.records("s")) == records
+
+
+def test_an_erasure_that_failed_halfway_can_be_made_up_for(store: SqliteStore, file: Path) -> None:
+    _with_secret(store, 5, 900)
+    store.add_session(Header(id="gone"), _line(20, text="x" * 300))
+    store.add_session(Header(id="filler"), _line(1000, text="x" * 1000))
+    store.remove("gone")
+    record = list(store.records("s900"))[1]
+    assert record.entry is not None
+    without = replace(record, entry=redacted(record.entry))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
+    try:
+        with pytest.raises(Unavailable):
+            store.replace("s900", without)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert _free_pages(file) > 0
+    store.replace("s900", list(store.records("s900"))[1])
+    assert list(store.records("s900"))[1] == without
+    assert _free_pages(file) == 0
+    assert _SECRET not in _all_bytes(file)
+
+
+_COMPACT = """
+import sqlite3, sys
+from steno.store.sqlite import SqliteStore
+sqlite3.connect(":memory:").execute("PRAGMA hard_heap_limit = 20000000")  # of the process, for good
+with SqliteStore(sys.argv[1]) as store:
+    store.compact()
+"""
+
+
+def test_writing_the_file_anew_takes_no_memory_for_it(file: Path) -> None:
+    with SqliteStore(file, durability="normal") as store:
+        for _ in range(40):
+            store.put_blob(os.urandom(1_000_000))
+    assert subprocess.run([sys.executable, "-c", _COMPACT, str(file)], check=False).returncode == 0
+
+
+def test_temporary_files_lie_in_the_folder_of_the_store_and_only_then(tmp_path: Path) -> None:
+    folder = tmp_path / "it's"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    seen: set[tuple[str, ...]] = set()
+    with (
+        SqliteStore(folder / "store.db", durability="normal") as store,
+        closing(sqlite3.connect(":memory:", check_same_thread=False)) as db,
+    ):
+        for _ in range(20):
+            store.put_blob(os.urandom(1_000_000))
+        db.execute(f"PRAGMA temp_store_directory = '{elsewhere}'")
+        thread = threading.Thread(target=store.compact)
+        thread.start()
+        while thread.is_alive():
+            seen.add(db.execute("PRAGMA temp_store_directory").fetchone())
+            time.sleep(0.001)
+        assert (str(folder),) in seen
+        assert db.execute("PRAGMA temp_store_directory").fetchone() == (str(elsewhere),)
+        db.execute("PRAGMA temp_store_directory = ''")
+        store.compact()
+        assert db.execute("PRAGMA temp_store_directory").fetchone() is None
 
 
 def test_nothing_is_taken_out_while_somebody_keeps_the_old_content(file: Path) -> None:

@@ -29,6 +29,7 @@ from steno.store.sqlite_layout import SESSION_SHIFT
 from steno.store.sqlite_rows import (
     Extent,
     add_session,
+    check_parent_is_elsewhere,
     extent_of,
     figures_of,
     find,
@@ -36,6 +37,7 @@ from steno.store.sqlite_rows import (
     found_at,
     head_of,
     header_from,
+    headers_from,
     heads_of,
     is_there,
     microseconds,
@@ -71,6 +73,9 @@ class SqliteStore(Store):
     nothing, a crash of the machine the last moments. Whoever finds the file locked for longer
     than `timeout_s` gets Unavailable. Without `indexed` a search reads everything, and no words
     are kept for it.
+
+    A redaction writes the whole file anew (`compact`), which takes twice its size on the disk for
+    a moment, in its own folder; whoever wants to write meanwhile waits for it.
     """
 
     def __init__(
@@ -107,10 +112,13 @@ class SqliteStore(Store):
             add_session(db, header.id, data, rows)
 
     def headers(self) -> Iterator[Header]:
-        """Return the header of every session, in the order in which they came here."""
+        """Return the header of every session, in the order in which they came here.
+
+        What cannot be read is raised behind the others.
+        """
         with self._database.reading() as db:
             found = db.execute("SELECT header FROM session ORDER BY key").fetchall()
-        return (header_from(data) for (data,) in found)
+        return headers_from(data for (data,) in found)
 
     def header(self, session: str) -> Header:
         """Return the header of a session."""
@@ -224,13 +232,17 @@ class SqliteStore(Store):
             if len(rows) != number:
                 raise Damaged(f"record {done + 1} or one behind it: it is not there")
             for row in rows:
-                yield record_from(*row)
+                record = row.record()
+                if row.parent == 0:
+                    with self._database.reading() as db:
+                        check_parent_is_elsewhere(db, extent, record)
+                yield record
 
     def replace(self, session: str, record: Record) -> None:
         """Write a record over the one of the same `seq`, and then the whole file anew.
 
         Nothing remains of what was there. Raises Unavailable also if only the second failed;
-        `compact` makes up for it.
+        replacing it again, with the same record, makes up for it.
         """
         with self._database.erasing() as db:
             extent = extent_of(db, session)
@@ -351,9 +363,9 @@ def _index_portion(db: sqlite3.Connection) -> None:
         rows = portion(db, session, known, room)
         if not rows:
             raise Damaged(f"record {known + 1}: it is not there")
-        found = [((session << SESSION_SHIFT) + row[0], record_from(*row).entry) for row in rows]
+        found = [((session << SESSION_SHIFT) + row.seq, row.record().entry) for row in rows]
         search_index.add(db, [(key, entry) for key, entry in found if entry is not None])
-        db.execute("UPDATE session SET indexed = ? WHERE key = ?", (rows[-1][0], session))
+        db.execute("UPDATE session SET indexed = ? WHERE key = ?", (rows[-1].seq, session))
         room -= len(rows)
         if room <= 0:
             break

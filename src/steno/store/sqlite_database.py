@@ -12,13 +12,13 @@ import os
 import sqlite3
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Final, Literal, final
 from weakref import WeakSet
 
-from steno.errors import Damaged, LogError, Missing, Unavailable
+from steno.errors import Damaged, Missing, Unavailable
 from steno.store.sqlite_layout import PAGE_SIZE, VERSION, migrate, version_of
 
 Durability = Literal["full", "normal"]
@@ -35,13 +35,11 @@ _ADVICE: Final = {
     sqlite3.SQLITE_NOMEM: "there is not enough memory",
     sqlite3.SQLITE_TOOBIG: "it takes up to 1 GB in one piece; split what is larger",
 }
-_DAMAGE: Final = (
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_ERROR,  # a table is missing: our statements are right
-    sqlite3.SQLITE_MISMATCH,
-    sqlite3.SQLITE_CONSTRAINT,  # two places disagree: what we write was checked before
+_REFUSED: Final = (
+    "SQLite refused it; try again, and if that does not help, check the file with "
+    "`PRAGMA integrity_check` of sqlite3"
 )
+_DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _DAMAGED: Final = (
     "store: the database is damaged; bring back a copy of it, or try `.recover` of sqlite3"
 )
@@ -65,17 +63,13 @@ class Database:
             _make_file(self._file)
             self._opened()
 
-    @contextmanager
-    def reading(self) -> Generator[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """Give the connection for a moment, in which nothing changes."""
-        with self._transaction("BEGIN") as db:
-            yield db
+        return self._transaction("BEGIN")
 
-    @contextmanager
-    def writing(self) -> Generator[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """Give the connection for changes: all of them are durable at the end, or none is made."""
-        with self._transaction("BEGIN IMMEDIATE") as db:
-            yield db
+        return self._transaction("BEGIN IMMEDIATE")
 
     @contextmanager
     def erasing(self) -> Generator[sqlite3.Connection]:
@@ -92,7 +86,9 @@ class Database:
     def compact(self) -> None:
         """Write the file anew, without what is free in it or in its pages."""
         with self.lock, _translated():
-            self._opened().execute("VACUUM")
+            db = self._opened()
+            with _temporary_files_in(self._file.parent, db):
+                db.execute("VACUUM")
         self._clear_log()
 
     def close(self) -> None:
@@ -114,8 +110,9 @@ class Database:
     def _transaction(self, begin: str) -> Generator[sqlite3.Connection]:
         with self.lock, _translated():
             db = self._opened()
-            db.execute(begin)
             try:
+                # It waits for others, and whoever interrupts that is heard when it has begun.
+                db.execute(begin)
                 yield db
                 db.execute("COMMIT")
             finally:
@@ -135,9 +132,11 @@ class Database:
 
     def _opened(self) -> sqlite3.Connection:
         if self._is_closed:
-            raise LogError("store: it was closed; open it again")
+            raise Unavailable("store: it was closed; open it again")
         if self.connection is None:
             self.connection = self._open()
+        if self.connection.in_transaction:  # even a rollback can fail or be interrupted
+            self.connection.execute("ROLLBACK")
         return self.connection
 
     def _open(self) -> sqlite3.Connection:
@@ -184,7 +183,7 @@ class Database:
             "foreign_keys = ON",
             "secure_delete = ON",
             f"synchronous = {self._durability}",
-            "temp_store = MEMORY",  # no content in files that are not ours
+            "temp_store = MEMORY",  # little, and no content in files elsewhere
             "trusted_schema = OFF",
             "cell_size_check = ON",
             "wal_autocheckpoint = 4000",  # pages, of a quarter of the usual size
@@ -194,8 +193,8 @@ class Database:
             db.execute(f"PRAGMA {setting}")
         if version_of(db) < VERSION:
             db.execute("PRAGMA journal_mode = WAL")
-            db.execute("BEGIN EXCLUSIVE")
             try:
+                db.execute("BEGIN EXCLUSIVE")
                 migrate(db)
                 db.execute("COMMIT")
             finally:
@@ -217,6 +216,33 @@ def _make_file(file: Path) -> None:
         ) from exc
 
 
+_temporary: Final = Lock()
+
+
+@contextmanager
+def _temporary_files_in(folder: Path, db: sqlite3.Connection) -> Generator[None]:
+    """Let a copy of a whole database lie in a folder instead of in memory.
+
+    SQLite makes such a file for its owner only and takes away its name at once. The folder is a
+    setting of the process; where SQLite does not take it, it uses that for temporary files.
+    """
+    with _temporary:
+        before = db.execute("PRAGMA temp_store_directory").fetchone()
+        try:
+            with suppress(sqlite3.OperationalError, UnicodeEncodeError):
+                _put_temporary_files(db, str(folder))
+            db.execute("PRAGMA temp_store = FILE")
+            yield
+        finally:
+            db.execute("PRAGMA temp_store = MEMORY")
+            _put_temporary_files(db, "" if before is None else before[0])
+
+
+def _put_temporary_files(db: sqlite3.Connection, folder: str) -> None:
+    quoted = folder.replace("'", "''")
+    db.execute(f"PRAGMA temp_store_directory = '{quoted}'")
+
+
 # -- what SQLite raises ----------------------------------------------------------------------
 
 
@@ -232,7 +258,7 @@ def _translated() -> Generator[None]:
         code = _code_of(exc)
         if code in _DAMAGE:
             raise Damaged(_DAMAGED) from exc
-        advice = _ADVICE.get(code, "SQLite cannot do it")
+        advice = _ADVICE.get(code, _REFUSED)
         raise Unavailable(f"store: {advice}") from exc
 
 

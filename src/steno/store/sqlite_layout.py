@@ -65,7 +65,7 @@ STEPS: Final[tuple[tuple[str, ...], ...]] = (
         CREATE TABLE branch (
             session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,
             name TEXT NOT NULL,
-            seq INTEGER NOT NULL,                  -- of the last record written to it
+            seq INTEGER NOT NULL,                  -- of its last entry, or else of its beginning
             PRIMARY KEY (session, name)
         ) WITHOUT ROWID
         """,

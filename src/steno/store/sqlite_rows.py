@@ -21,6 +21,7 @@ from steno.store.sqlite_layout import BLOCK, SESSION_SHIFT
 _LONGEST: Final = (1 << SESSION_SHIFT) - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_DISAGREE: Final = "record {}: its columns do not say what its data says; bring back a copy"
 
 _INSERT: Final = """
 INSERT INTO record (key, parent, time, branch, id, checksum, data) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -34,17 +35,22 @@ UNION ALL
 SELECT key - :base FROM record WHERE key BETWEEN :recent AND :last AND id = :id
 """
 _HEAD_OF: Final = """
-WITH written (name, seq) AS (
-    SELECT name, seq FROM branch WHERE session = :session {only_name}
+WITH written (name, seq, id) AS (
+    SELECT name, seq, record.id FROM branch CROSS JOIN record ON record.key = :base + branch.seq
+    WHERE session = :session {only_name}
     UNION ALL
-    SELECT branch, key - :base FROM record WHERE key BETWEEN :recent AND :last {only_branch}
-), latest (name, seq) AS (SELECT name, max(seq) FROM written GROUP BY name)
+    SELECT branch, key - :base, id FROM record WHERE key BETWEEN :recent AND :last {only_branch}
+), latest (name, seq) AS (
+    SELECT name, ifnull(max(seq) FILTER (WHERE id IS NOT NULL), min(seq))
+    FROM written GROUP BY name
+)
 SELECT name, ifnull(own.id, start.id)
 FROM latest
 CROSS JOIN record AS own ON own.key = :base + latest.seq
 LEFT JOIN record AS start ON start.key = :base + own.parent
 ORDER BY own.id IS NOT NULL, latest.seq
 """
+"""A record without an entry begins its branch if it is the first of it; any other is no head."""
 _HEADS: Final = _HEAD_OF.format(only_name="", only_branch="")
 _HEAD: Final = _HEAD_OF.format(only_name="AND name = :name", only_branch="AND branch = :name")
 _BACK: Final = """
@@ -58,7 +64,9 @@ WITH RECURSIVE path (seq, parent, checksum, data) AS (
 SELECT seq, parent, checksum, data FROM path
 """
 _SOME: Final = """
-SELECT key - :base, checksum, data FROM record WHERE key BETWEEN :first AND :last ORDER BY key
+SELECT own.key - :base, own.checksum, own.data, own.branch, own.id, own.parent, before.id
+FROM record AS own LEFT JOIN record AS before ON before.key = :base + own.parent
+WHERE own.key BETWEEN :first AND :last ORDER BY own.key
 """
 _FIRST: Final = """
 SELECT key - :base, checksum, data FROM record
@@ -77,9 +85,10 @@ _ENTER: Final = (
     """,
     """
     INSERT INTO branch (session, name, seq)
-    SELECT :session, branch, max(key) - :base FROM record
-    WHERE key BETWEEN :first AND :last GROUP BY branch
+    SELECT :session, branch, ifnull(max(key) FILTER (WHERE id IS NOT NULL), min(key)) - :base
+    FROM record WHERE key BETWEEN :first AND :last GROUP BY branch
     ON CONFLICT (session, name) DO UPDATE SET seq = excluded.seq
+    WHERE (SELECT id FROM record WHERE key = :base + excluded.seq) IS NOT NULL
     """,
     """
     UPDATE session SET
@@ -137,10 +146,15 @@ def rows_of(records: Iterable[Record]) -> Iterator[Row]:
             raise Damaged(f"record {expected}: another one is in its place")
         if entry is not None and entry.id in seqs:
             raise Damaged(f"record {expected}: the id of its entry was used before")
-        before = record.at if entry is None else entry.parent
+        before = _before(record)
         yield _row_of(record, None if before is None else seqs.get(before, 0))
         if entry is not None:
             seqs[entry.id] = expected
+
+
+def _before(record: Record) -> str | None:
+    """Return the entry that a record stands behind."""
+    return record.at if record.entry is None else record.entry.parent
 
 
 def _row_of(record: Record, parent: int | None) -> Row:
@@ -276,13 +290,44 @@ def first_entries(db: sqlite3.Connection, extent: Extent, number: int) -> list[E
     return [entry for row in rows if (entry := record_from(*row).entry) is not None]
 
 
-def portion(
-    db: sqlite3.Connection, session: int, done: int, number: int
-) -> list[tuple[int, int, bytes]]:
+class Whole(NamedTuple):
+    """A row of `record` with all that can be compared with its data."""
+
+    seq: int
+    checksum: int
+    data: bytes
+    branch: str
+    id: str | None
+    parent: int | None
+    parent_id: str | None
+    """Of the entry that `parent` leads to."""
+
+    def record(self) -> Record:
+        """Return the record. Raises Damaged if the columns do not say the same."""
+        record = record_from(self.seq, self.checksum, self.data)
+        id = None if record.entry is None else record.entry.id
+        before = _before(record)
+        is_linked = (
+            self.parent is None if before is None else self.parent == 0 or self.parent_id == before
+        )
+        if not is_linked or (self.branch, self.id) != (record.branch, id):
+            raise Damaged(_DISAGREE.format(self.seq))
+        return record
+
+
+def check_parent_is_elsewhere(db: sqlite3.Connection, extent: Extent, record: Record) -> None:
+    """Raise Damaged if what comes before a record is in its session after all."""
+    before = _before(record)
+    seq = None if before is None else find(db, extent, before)
+    if seq is not None and seq < record.seq:
+        raise Damaged(_DISAGREE.format(record.seq))
+
+
+def portion(db: sqlite3.Connection, session: int, done: int, number: int) -> list[Whole]:
     """Return the rows of the records behind the record `done`."""
     base = session << SESSION_SHIFT
     names = {"base": base, "first": base + done + 1, "last": base + done + number}
-    return db.execute(_SOME, names).fetchall()
+    return [Whole(*row) for row in db.execute(_SOME, names)]
 
 
 def record_from(seq: int, checksum: int, data: object) -> Record:
@@ -308,6 +353,20 @@ def header_from(data: object) -> Header:
         raise
     except InvalidDocument as exc:
         raise Damaged("store: the header of a session cannot be read") from exc
+
+
+def headers_from(found: Iterable[object]) -> Iterator[Header]:
+    """Return all headers that can be read, then raise the first problem with another."""
+    problem: Damaged | UnsupportedVersion | None = None
+    for data in found:
+        try:
+            header = header_from(data)
+        except (Damaged, UnsupportedVersion) as exc:
+            problem = problem or exc
+        else:
+            yield header
+    if problem is not None:
+        raise problem
 
 
 def microseconds(moment: datetime) -> int:
