@@ -123,7 +123,7 @@ class Verification(NamedTuple):
     entries: int
     redacted: int
     foreign: int
-    """Entries of a newer version, whose content only a newer steno can verify."""
+    """Entries and records of a newer version, whose content only a newer steno can verify."""
     heads: Mapping[str, str | None]
     """The digest at the end of each branch. Keep one elsewhere, and nobody can rewrite the past."""
     bad: BadRecord | None
@@ -221,6 +221,9 @@ class _Check:
 
     def _problem_of_branch(self, record: Record) -> str | None:
         if record.branch in self.heads:
+            if record.unknown:  # something else, of which a newer version knows
+                self.foreign += 1
+                return None
             return "the branch exists already"
         if record.at is not None and record.at not in self.digests:
             return "the branch begins behind an entry that is not there"

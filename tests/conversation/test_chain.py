@@ -336,3 +336,13 @@ def test_an_odd_record_that_was_stored_with_its_digest_is_intact() -> None:
     record = Record(seq=1, branch=MAIN, entry=odd, digest=digest_of(odd, None))
     assert verify([record]).is_intact
     assert verify([record]).foreign == 0
+
+
+def test_a_record_that_only_a_newer_version_knows_is_no_fault() -> None:
+    entry = Entry(id="e1", payload=ChatMessage.user("Hi"))
+    first = Record(seq=1, branch=MAIN, entry=entry, digest=digest_of(entry, None))
+    newer = decode_record('{"seq":2,"branch":"main","note":{"of":"a newer version"}}')
+    found = verify([first, newer])
+    assert (found.bad, found.foreign, found.heads) == (None, 1, {MAIN: first.digest})
+    again = Record(seq=2, branch=MAIN)
+    assert verify([first, again]).bad == BadRecord(2, None, "the branch exists already")

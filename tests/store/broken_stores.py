@@ -380,14 +380,14 @@ class CountsFromTwo(Wrapped):
     """Leaves a gap in its numbers."""
 
     fails = (
-        "append_and_read_back reopen_goes_on hundred_thousand_entries "
+        "append_and_read_back reopen_goes_on hundred_thousand_entries id_taken "
         "conflict_on_lost_race branch_begins_with_nothing odd_branch_names "
         "fork_shares_the_past rewind_keeps_what_was_left switch_is_recorded "
         "clone_is_independent every_payload unknown_entry_kept odd_text large_text "
         "odd_ids records_are_numbered convert_keeps_digests images_lie_beside "
         "verify_names_the_first_bad redaction_keeps_the_chain "
         "search_follows_what_is_written two_threads threads_with_sessions"
-        " results_lie_beside"
+        " results_lie_beside id_taken search_finds_words"
     )
 
     def records(self, session: str) -> Iterator[Record]:
@@ -453,8 +453,10 @@ class CollectsTooMuch(Wrapped):
 
     fails = "garbage_collection"
 
-    def collect_garbage(self, *, older_than: timedelta = timedelta(0)) -> int:
-        return super().collect_garbage(older_than=timedelta(0))
+    def collect_garbage(
+        self, *, only: Iterable[str] | None = None, older_than: timedelta = timedelta(0)
+    ) -> int:
+        return super().collect_garbage(only=only, older_than=timedelta(0))
 
 
 # -- trust -------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from steno import ChatMessage
 from steno.errors import Conflict, LogError
@@ -89,6 +90,25 @@ def write_for_ever(folder: str) -> None:
     conversation = store_at(folder).open("s")
     while True:
         say(conversation.append(ChatMessage.user("mine " * 50)).id)
+
+
+def fork(folder: str) -> None:
+    """Fork while a thread waits for a file, with the locks that this takes."""
+    store, words, path = store_at(folder), told(), Path(folder, "s.jsonl")
+    next(words)
+    thread = Thread(target=store.heads, args=("s",))
+    thread.start()
+    next(words)
+    child = os.fork()
+    if not child:
+        signal.alarm(LONGEST_S // 5)
+        shared = list(Path("/proc/self/fd").iterdir())
+        count = sum(link.is_symlink() and link.readlink() == path for link in shared)
+        say(count, outcome(lambda: store.heads("s")))
+        os._exit(0)
+    say("forked")
+    thread.join()
+    os.waitpid(child, 0)
 
 
 # -- disks that do not take it ---------------------------------------------------------------
@@ -178,6 +198,7 @@ WHAT: dict[str, Callable[..., None]] = {
         insist,
         create,
         write_for_ever,
+        fork,
         full,
         failing_sync,
         read_only,

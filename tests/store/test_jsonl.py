@@ -281,6 +281,34 @@ def test_a_record_that_is_not_there_cannot_be_replaced(store: JsonlStore, folder
     assert len(list(folder.iterdir())) == 1
 
 
+def test_a_store_that_was_closed_says_so(store: JsonlStore) -> None:
+    store.add_session(Header(id="s"), linked(["one"]))
+    digest = store.put_blob(b"data")
+    store.close()
+    store.close()
+    record = linked(["one", "two"])[1]
+    entry = record.entry
+    assert entry is not None
+    for act in (
+        lambda: store.add_session(Header(id="t")),
+        lambda: list(store.headers()),
+        lambda: store.header("s"),
+        lambda: store.append("s", entry, branch=MAIN, digest="0" * 64, expected="e1"),
+        lambda: store.begin_branch("s", "side", None),
+        lambda: store.heads("s"),
+        lambda: list(store.read_back("s", "e1")),
+        lambda: store.records("s"),
+        lambda: store.replace("s", record),
+        lambda: store.remove("s"),
+        lambda: store.put_blob(b"data"),
+        lambda: store.blob(digest),
+        lambda: store.blobs(),
+        lambda: store.remove_blob(digest),
+    ):
+        with pytest.raises(Unavailable, match="closed"):
+            act()
+
+
 def test_others_notice_that_a_file_was_replaced(store: JsonlStore, folder: Path) -> None:
     records = linked(["one", "two " * 50, "three"])
     store.add_session(Header(id="s"), records)

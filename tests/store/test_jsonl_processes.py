@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 from steno import ChatMessage
+from steno.errors import Unavailable
 from steno.record import MAIN, Header
 from steno.store.jsonl import JsonlStore
 from tests.store.child_jsonl import LAST_UID
@@ -120,7 +123,7 @@ def test_a_process_that_waits_while_the_file_is_replaced_writes_to_the_new_one(
         with path.open("rb") as old:
             fcntl.flock(old, fcntl.LOCK_EX)
             child.tell("append")
-            _wait_until_locked_out(child)
+            _wait_until_open(child, path)
             put_lines(tmp_path / "new", lines_of(records)).replace(path)
         assert child.hear() == "Conflict"
         child.tell("refresh")
@@ -130,10 +133,91 @@ def test_a_process_that_waits_while_the_file_is_replaced_writes_to_the_new_one(
     assert store.verify("s").entries == 3
 
 
-def _wait_until_locked_out(child: Child) -> None:
-    waiting = re.compile(rf"-> FLOCK +ADVISORY +WRITE {child.process.pid} ")
-    while not waiting.search(Path("/proc/locks").read_text("ascii")):
+def _wait_until_open(child: Child, path: Path) -> None:
+    while path not in _files_open_in(child):
         assert child.process.poll() is None
+
+
+def _files_open_in(child: Child) -> Iterator[Path]:
+    for link in Path(f"/proc/{child.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            yield link.readlink()
+
+
+def test_a_lock_is_waited_for_until_the_time_is_up(tmp_path: Path) -> None:
+    store = JsonlStore(tmp_path, timeout_s=0.05)
+    conversation = store.new([ChatMessage.user("one")], id="s")
+    digest = store.put_blob(b"data")
+    before = _descriptors()
+    paths = [tmp_path / "s.jsonl", tmp_path / "blobs" / digest[:2] / digest]
+    with ExitStack() as stack:
+        for path in paths:
+            fcntl.flock(stack.enter_context(path.open("rb")), fcntl.LOCK_EX)
+        for act in (
+            lambda: conversation.append(ChatMessage.user("two")),
+            lambda: store.heads("s"),
+            lambda: list(store.headers()),
+            lambda: list(store.records("s")),
+            lambda: store.add_session(Header(id="s")),
+            lambda: store.remove("s"),
+            lambda: store.put_blob(b"data"),
+            lambda: store.remove_blob(digest),
+        ):
+            with pytest.raises(Unavailable, match=r"locked for too long; try again"):
+                act()
+    assert _descriptors() == before
+    conversation.append(ChatMessage.user("two"))
+    assert store.verify("s").entries == 2
+
+
+def test_threads_wait_for_each_other_until_the_time_is_up(tmp_path: Path) -> None:
+    store = JsonlStore(tmp_path, timeout_s=0.05)
+    store.new(id="s")
+    with (tmp_path / "s.jsonl").open("rb") as file, ThreadPoolExecutor(4) as threads:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for done in [threads.submit(store.heads, "s") for _ in range(8)]:
+            assert isinstance(done.exception(), Unavailable)
+    assert store.heads("s") == {}
+
+
+def test_an_interrupt_while_waiting_leaves_no_lock_behind(
+    store: JsonlStore, tmp_path: Path
+) -> None:
+    conversation = store.new(id="s")
+    before = _descriptors()
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with (tmp_path / "s.jsonl").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(KeyboardInterrupt):
+                conversation.append(ChatMessage.user("one"))
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert _descriptors() == before
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(conversation.append, ChatMessage.user("one")).result()
+    assert store.verify("s").entries == 1
+
+
+def _descriptors() -> set[str]:
+    return {link.name for link in Path("/proc/self/fd").iterdir()}
+
+
+# -- forks -----------------------------------------------------------------------------------
+
+
+def test_a_forked_process_has_no_lock_of_its_parent(store: JsonlStore, tmp_path: Path) -> None:
+    store.new([ChatMessage.user("one")], id="s")
+    with (tmp_path / "s.jsonl").open("rb") as file, Child("fork", tmp_path) as child:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        child.tell("read")
+        _wait_until_open(child, tmp_path / "s.jsonl")  # with the lock between threads held
+        child.tell("fork")
+        assert child.hear() == "forked"
+        fcntl.flock(file, fcntl.LOCK_UN)
+        assert child.rest() == ["0 ok"]
+    assert store.verify("s").is_intact
 
 
 def test_of_two_processes_that_create_a_session_exactly_one_does(

@@ -15,7 +15,6 @@ from steno.chain import digest_of
 from steno.content import Image, ImageData
 from steno.entry import Entry, Redacted
 from steno.errors import (
-    Conflict,
     Damaged,
     InvalidValue,
     LogError,
@@ -193,21 +192,6 @@ def test_a_parent_that_is_not_there_is_missing_and_one_behind_its_child_is_damag
     add(store, entry("lost"), expected="e")
     with pytest.raises(Damaged):
         list(store.read_back("s", "e"))
-
-
-def test_a_session_is_copied_as_damaged_as_it_is(store: PostgresStore) -> None:
-    records = list(branched().records("talk"))
-    swapped = [records[1], records[0], *records[3:]]
-    store.add_session(Header(id="s"), swapped)
-    assert list(store.records("s")) == swapped
-    assert not store.verify("s").is_intact
-
-
-def test_a_session_with_an_id_twice_is_refused_and_nothing_of_it_kept(store: PostgresStore) -> None:
-    twice = [Record(seq=seq, branch=MAIN, entry=entry("e"), digest="0" * 64) for seq in (1, 2)]
-    with pytest.raises(Conflict):
-        store.add_session(Header(id="s"), twice)
-    assert list(store.headers()) == []
 
 
 def test_a_removed_session_leaves_nothing(

@@ -1,8 +1,35 @@
-"""The last entry of every branch, as it follows from the records of a session."""
+"""What holds for the records of a session in every store: their order, and where branches end."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import final
+
+from steno.errors import Damaged, Missing
+from steno.record import Record
+
+
+def in_order(records: Iterable[Record]) -> Iterator[Record]:
+    """Return the records of a whole session as they come. Raises Damaged if they cannot be one."""
+    ids: set[str] = set()
+    for expected, record in enumerate(records, 1):
+        if record.seq != expected:
+            raise Damaged(f"record {expected}: another one is in its place")
+        if record.entry is not None:
+            if record.entry.id in ids:
+                raise Damaged(f"record {expected}: the id of its entry was used before")
+            ids.add(record.entry.id)
+        yield record
+
+
+def check_replaces(record: Record, old: Record | None) -> None:
+    """Refuse a record that is to take the place of another but in content. Raises Missing."""
+    if old is None or _place_of(record) != _place_of(old):
+        raise Missing("store: there is no record of this number with this entry")
+
+
+def _place_of(record: Record) -> tuple[int, str, str | None]:
+    return record.seq, record.branch, None if record.entry is None else record.entry.id
 
 
 @final
@@ -21,9 +48,12 @@ class Heads:
         self._written: dict[str, str | None] = {}
 
     def begin(self, branch: str, at: str | None) -> None:
-        """Take note of a branch that begins."""
-        self._written.pop(branch, None)
-        self._begun[branch] = at
+        """Take note of a record without an entry: where there is no such branch, one begins.
+
+        Whatever else it may mean to a newer version, it does not move a branch.
+        """
+        if branch not in self:
+            self._begun[branch] = at
 
     def write(self, branch: str, entry_id: str) -> None:
         """Take note of an entry that was written to a branch."""

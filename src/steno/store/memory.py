@@ -12,7 +12,7 @@ from steno.entry import Entry
 from steno.errors import Conflict, Damaged, Missing
 from steno.identity import utc_now
 from steno.record import MAIN, Header, Record
-from steno.store.heads import Heads
+from steno.store.heads import Heads, check_replaces, in_order
 from steno.store.store import Blob, Store
 
 
@@ -25,7 +25,7 @@ class _Session:
         self.records: list[Record] = []
         self.heads = Heads()
         self.by_id: dict[str, int] = {}
-        for record in records:
+        for record in in_order(records):
             self.add(record)
 
     def add(self, record: Record) -> None:
@@ -41,7 +41,7 @@ class _Session:
 
 @final
 class MemoryStore(Store):
-    """Keeps everything until the program ends."""
+    """Keeps everything until the program ends, also after `close`."""
 
     def __init__(self) -> None:
         """Start with nothing."""
@@ -124,8 +124,7 @@ class MemoryStore(Store):
         """Write a record over the one of the same `seq`."""
         with self._lock:
             records = self._session(session).records
-            if record.seq > len(records):
-                raise Missing("store: there is no record of this number")
+            check_replaces(record, records[record.seq - 1] if record.seq <= len(records) else None)
             records[record.seq - 1] = record
 
     def remove(self, session: str) -> None:
@@ -135,7 +134,7 @@ class MemoryStore(Store):
             del self._sessions[session]
 
     def close(self) -> None:
-        """Do nothing: what is in memory stays there."""
+        """Do nothing: there is nothing to let go of, and the store can be used as before."""
 
     def put_blob(self, data: bytes) -> str:
         """Keep bytes and return their SHA-256."""

@@ -19,7 +19,8 @@ from steno.errors import Conflict, Damaged, Missing, Unavailable
 from steno.identity import utc_now
 from steno.record import MAIN, Header, Record
 from steno.store import postgres_statements as sql
-from steno.store.postgres_connections import Connection, Connections, Row, Values, read_address
+from steno.store.heads import check_replaces
+from steno.store.postgres_connections import Connection, Connections, Row, Values, read_server
 from steno.store.postgres_rows import (
     RECORD_TYPES,
     Content,
@@ -59,7 +60,7 @@ class PostgresStore(Store):
 
     def __init__(self, address: str) -> None:
         """Connect. Raises InvalidValue, Unavailable, UnsupportedVersion."""
-        found = read_address(address)
+        found = read_server(address)
         self._place = found.place
         make_tables = partial(prepare, schema=found.schema, place=found.place)
         self._connections = Connections(found, make_tables)
@@ -71,7 +72,7 @@ class PostgresStore(Store):
     # -- sessions ----------------------------------------------------------------------------
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
-        """Begin a session. Raises Conflict also if two of its entries have the same id."""
+        """Begin a session."""
         id, body, content = as_bytes(header.id), encode_header(header), Content(records)
         values = [id, body, len(content.rows), content.entries, content.updated_at]
 
@@ -182,9 +183,9 @@ class PostgresStore(Store):
 
         def put(connection: Connection, _is_again: bool) -> None:
             number, _ = _lock(connection, session)
-            values = [row.time, row.body, row.words, number, row.seq]
-            if not connection.count(sql.REPLACE, values):
-                raise Missing("store: there is no record of this number")
+            old = connection.row(sql.RECORD, [number, row.seq])
+            check_replaces(record, None if old is None else read_record(old[0]))
+            connection.count(sql.REPLACE, [row.time, row.body, row.words, number, row.seq])
 
         self._connections.write(put)
         try:

@@ -67,11 +67,11 @@ _UNSURE: Final = (
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
 
 
-# -- addresses -------------------------------------------------------------------------------
+# -- the server ------------------------------------------------------------------------------
 
 
-class Address(NamedTuple):
-    """What an address says."""
+class Server(NamedTuple):
+    """What an address says of the server: how to reach it, and which schema is ours there."""
 
     parameters: Mapping[str, str]
     schema: str
@@ -79,10 +79,10 @@ class Address(NamedTuple):
     """For messages: without user, password and options."""
 
     def __repr__(self) -> str:
-        return f"Address({self.place})"
+        return f"Server({self.place})"
 
 
-def read_address(text: str) -> Address:
+def read_server(text: str) -> Server:
     """Read `postgresql://user:password@host:port/database?schema=name`; all but the schema is libpq's.
 
     Raises InvalidValue, which shows nothing of the address: a part of the password may stand
@@ -109,7 +109,7 @@ def read_address(text: str) -> Address:
             "postgresql: an address is postgresql://user:password@host:port/database"
         )
     parameters = _DEFAULTS | {name: str(value) for name, value in said.items()}
-    return Address(parameters, schema, without_secrets(address) or "postgresql")
+    return Server(parameters, schema, without_secrets(address) or "postgresql")
 
 
 # -- one connection --------------------------------------------------------------------------
@@ -185,9 +185,9 @@ class _Broken(Exception):
 class Connections:
     """The connections of a store, which come and go."""
 
-    def __init__(self, address: Address, prepare: Callable[[Connection], None]) -> None:
-        """Keep an address; `prepare` is called with every new connection."""
-        self._address = address
+    def __init__(self, server: Server, prepare: Callable[[Connection], None]) -> None:
+        """Know a server; `prepare` is called with every new connection."""
+        self._server = server
         self._prepare = prepare
         self._is_closed = False
         self._inherited: list[Connection] = []
@@ -280,19 +280,19 @@ class Connections:
     def _take(self) -> Connection:
         with self._lock:
             if self._is_closed:
-                raise Unavailable(f"{self._address.place}: the store was closed")
+                raise Unavailable(f"{self._server.place}: the store was closed")
             if self._idle:
                 return self._idle.pop()
         try:
             raw = psycopg.connect(
                 # All of them are libpq's.
-                **self._address.parameters,  # type: ignore[arg-type]
+                **self._server.parameters,  # type: ignore[arg-type]
                 autocommit=True,
             )
         except psycopg.Error as exc:
             raise _Broken from exc
         raw.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-        connection = Connection(raw, self._address.schema)
+        connection = Connection(raw, self._server.schema)
         try:
             self._prepare(connection)
         except BaseException as exc:
@@ -316,7 +316,7 @@ class Connections:
             connection.close()
 
     def _explained(self, error: BaseException | None, *, is_unsure: bool) -> LogError:
-        place, state = self._address.place, getattr(error, "sqlstate", None) or ""
+        place, state = self._server.place, getattr(error, "sqlstate", None) or ""
         if state in _DAMAGED:
             return Damaged(f"{place}: the server finds its own files damaged; restore a backup")
         explanation = _EXPLANATIONS.get(state) or _EXPLANATIONS.get(state[:2])

@@ -8,8 +8,9 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple, final
 
 from steno.codec import decode_header, decode_record, encode_record
-from steno.errors import Conflict, Damaged, InvalidDocument, UnsupportedVersion
+from steno.errors import Damaged, InvalidDocument, UnsupportedVersion
 from steno.record import Header, Record
+from steno.store.heads import in_order
 from steno.store.words import words_of
 from steno.views import text_of
 
@@ -72,13 +73,13 @@ class Content:
     """The records of a session as rows, and what follows from them."""
 
     def __init__(self, records: Iterable[Record]) -> None:
-        """Go through all records. Raises Conflict if two entries have the same id."""
+        """Go through all records. Raises Damaged if they cannot be a session."""
         self.rows: list[RecordRow] = []
         self.updated_at: datetime | None = None
         self._numbers: dict[str, int] = {}
         self._branches: dict[str, BranchRow] = {}
-        for seq, record in enumerate(records, 1):
-            self._add(seq, record)
+        for record in in_order(records):
+            self._add(record)
 
     @property
     def entries(self) -> int:
@@ -90,17 +91,16 @@ class Content:
         """The branches, each with its last record."""
         return list(self._branches.values())
 
-    def _add(self, seq: int, record: Record) -> None:
+    def _add(self, record: Record) -> None:
         entry = record.entry
         parent = None if entry is None else self._numbers.get(entry.parent or "")
-        # Where it stands is what counts: a damaged session may say something else.
-        self.rows.append(record_row(record, parent)._replace(seq=seq))
-        self._branches[record.branch] = BranchRow(as_bytes(record.branch), head_after(record), seq)
+        self.rows.append(record_row(record, parent))
+        branch = BranchRow(as_bytes(record.branch), head_after(record), record.seq)
         if entry is None:
+            self._branches.setdefault(record.branch, branch)  # it moves none that is there
             return
-        if entry.id in self._numbers:
-            raise Conflict("store: there is an entry of this id")
-        self._numbers[entry.id] = seq
+        self._branches[record.branch] = branch
+        self._numbers[entry.id] = record.seq
         if entry.time is not None:
             self.updated_at = max(entry.time, self.updated_at or entry.time)
 

@@ -46,6 +46,7 @@ WRITE: Final = """
         INSERT INTO {s}.branch (session, name, head, seq)
         VALUES (%(session)s, %(branch)s, %(head)s, %(seq)s)
         ON CONFLICT (session, sha256(name)) DO UPDATE SET head = excluded.head, seq = excluded.seq
+        WHERE %(id)s::bytea IS NOT NULL  -- nothing but an entry moves a branch that is there
     ),
     counted AS (
         UPDATE {s}.session SET
@@ -57,6 +58,7 @@ WRITE: Final = """
     INSERT INTO {s}.record (session, seq, parent, id, time, body, words)
     VALUES (%(session)s, %(seq)s, %(parent)s, %(id)s, %(time)s, %(body)s, %(words)s::bytea[])
 """
+RECORD: Final = "SELECT body FROM {s}.record WHERE session = %s AND seq = %s"
 REPLACE: Final = """
     UPDATE {s}.record SET time = %s, body = %s, words = %s::bytea[] WHERE session = %s AND seq = %s
 """

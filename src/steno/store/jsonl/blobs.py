@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -22,9 +23,10 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 class BlobFolder:
     """The blobs below the folder of a store. When a file was last put is when it was changed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, timeout_s: float) -> None:
         """Name the folder of the store; that of the blobs is made with the first of them."""
         self._drafts = folder
+        self._timeout_s = timeout_s
         self._folder = folder / "blobs"
 
     def put(self, data: bytes) -> str:
@@ -45,7 +47,7 @@ class BlobFolder:
         """Note that a blob was put again; False if it is not there as it should be."""
         try:
             # Locked, so that nobody removes what was just put.
-            with locked(path, to_write=False) as file:
+            with locked(path, to_write=False, deadline=self._deadline()) as file:
                 if path.read_bytes() != data:
                     return False
                 os.utime(file)
@@ -86,11 +88,14 @@ class BlobFolder:
         """Forget a blob, if there is one and it was not put again since."""
         with reporting(f"blob {digest}"), suppress(Missing):
             path = self._path(digest)
-            with locked(path, to_write=True) as file:
+            with locked(path, to_write=True, deadline=self._deadline()) as file:
                 put_at = datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
                 if put_before is None or put_at <= put_before:
                     path.unlink()
                     sync_folder(path.parent)
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._timeout_s
 
     def _path(self, digest: str) -> Path:
         """Return where a blob lies. Raises Missing for what is no digest, so no path either."""

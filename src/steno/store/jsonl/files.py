@@ -1,7 +1,8 @@
 """Files that are locked, durable, and there as a whole or not at all. Nothing here knows a record.
 
-Every operation opens its file and closes it again. So thousands of sessions take no descriptors,
-and no lock is shared with a process that was forked.
+Every operation opens its file and closes it again, so thousands of sessions take no descriptors.
+A process that is forked meanwhile gets copies of those that are open, and lets go of them at once:
+a lock is held as long as anybody has a copy.
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from tempfile import mkstemp
-from typing import BinaryIO, Final, NamedTuple
+from threading import RLock
+from typing import BinaryIO, Final, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 from steno.errors import Missing, Unavailable
 
 _DRAFT_SUFFIX: Final = ".draft"
 _DRAFT_IS_OLD_S: Final = 3600
 """From this age on, nobody is writing a draft any more."""
+_FIRST_PAUSE_S: Final = 0.00002
+_LONGEST_PAUSE_S: Final = 0.02
+"""How often it is tried again to lock a file: the longer it takes, the less often."""
 _sync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)  # not everywhere
 
 
@@ -40,34 +47,54 @@ def reporting(place: str) -> Generator[None]:
 
 
 @contextmanager
-def locked(path: Path, *, to_write: bool, create: bool = False) -> Generator[int]:
+def locked(path: Path, *, to_write: bool, deadline: float, create: bool = False) -> Generator[int]:
     """Open a file and lock it: for one writer, or for any number of readers.
 
-    Readers may `unlock` early and go on reading what they know to be there. Raises Missing.
+    Readers may `unlock` early and go on reading what they know to be there. Raises Missing, and
+    Unavailable if others keep it locked until the deadline, which is a time of `monotonic`.
     """
-    file = _lock(path, to_write=to_write, create=create)
+    while True:
+        with _opened(path, "r+b" if to_write else "rb", create=create) as file:
+            _lock(file, path.name, to_write=to_write, deadline=deadline)
+            if _is_at(path, file):
+                yield file
+                return
+        # While we waited, another file took its place, or none.
+
+
+@contextmanager
+def _opened(path: Path, mode: str, *, create: bool) -> Generator[int]:
+    # An object from the start, and no bare number: whenever an interrupt comes, it is closed.
+    stream: FileIO | None = None
     try:
-        yield file
+        with _forking:
+            stream = FileIO(path, mode, opener=_create if create else None)
+            _lockable[stream.fileno()] = stream
+        yield stream.fileno()
+    except FileNotFoundError as exc:
+        if stream is not None:
+            raise
+        raise Missing("store: there is no session of this id") from exc
     finally:
-        unlock(file)
-        os.close(file)
+        if stream is not None:
+            unlock(stream.fileno())
+            stream.close()
 
 
-def _lock(path: Path, *, to_write: bool, create: bool) -> int:
-    flags = os.O_CLOEXEC | (os.O_RDWR | os.O_APPEND if to_write else os.O_RDONLY)
+def _create(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_CREAT, 0o600)
+
+
+def _lock(file: int, name: str, *, to_write: bool, deadline: float) -> None:
+    how, pause_s = fcntl.LOCK_EX if to_write else fcntl.LOCK_SH, _FIRST_PAUSE_S
     while True:
         try:
-            file = os.open(path, flags | (os.O_CREAT if create else 0), 0o600)
-        except FileNotFoundError as exc:
-            raise Missing("store: there is no session of this id") from exc
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if to_write else fcntl.LOCK_SH)
-            if _is_at(path, file):
-                return file
-        except BaseException:
-            os.close(file)
-            raise
-        os.close(file)  # while we waited, another file took its place, or none
+            return fcntl.flock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            if time.monotonic() >= deadline:
+                raise _busy(name) from exc
+        time.sleep(pause_s)
+        pause_s = min(1.1 * pause_s, _LONGEST_PAUSE_S)
 
 
 def _is_at(path: Path, file: int) -> bool:
@@ -78,8 +105,65 @@ def _is_at(path: Path, file: int) -> bool:
 
 
 def unlock(file: int) -> None:
-    """Let others write to a file, also if it was opened by a process that has forked since."""
+    """Let others write to a file."""
     fcntl.flock(file, fcntl.LOCK_UN)
+    _lockable.pop(file, None)
+
+
+class ThreadLock(Protocol):
+    """What `threading.RLock` makes: a lock that knows which thread holds it."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Wait for the lock."""
+        ...
+
+    def release(self) -> None:
+        """Let go of it. Raises RuntimeError if another thread holds it, or none."""
+        ...
+
+
+@contextmanager
+def holding(lock: ThreadLock, name: str, *, deadline: float) -> Generator[None]:
+    """Hold a lock between threads. Raises Unavailable at the deadline."""
+    try:
+        if not lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
+            raise _busy(name)
+        yield
+    finally:
+        # An interrupt may come when it is ours and nobody was told so. The lock itself knows.
+        try:  # noqa: SIM105 - nothing is called, and so nothing interrupted, before this
+            lock.release()
+        except RuntimeError:
+            pass
+
+
+def _busy(name: str) -> Unavailable:
+    return Unavailable(
+        f"{name}: another program or thread kept it locked for too long; try again, or end that one"
+    )
+
+
+# -- forks -----------------------------------------------------------------------------------
+
+_forking: Final = RLock()
+_lockable: Final = WeakValueDictionary[int, FileIO | BinaryIO]()
+"""Files that are locked, or about to be, by their descriptors."""
+
+
+def _leave_to_parent() -> None:
+    """Let go of the files that the parent locks; their numbers stay taken for who holds them."""
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    for file, stream in _lockable.items():
+        if not stream.closed:
+            os.dup2(nothing, file, inheritable=False)
+    os.close(nothing)
+    _lockable.clear()
+    _forking.release()
+
+
+os.register_at_fork(
+    before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_leave_to_parent
+)
 
 
 # -- writing ---------------------------------------------------------------------------------
@@ -88,7 +172,7 @@ def unlock(file: int) -> None:
 def append_whole(file: int, data: bytes, *, end: int) -> None:
     """Write to the end of a file, which is at `end`; nothing stays behind if that fails."""
     try:
-        if os.write(file, data) != len(data):
+        if os.pwrite(file, data, end) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         _sync(file)
     except BaseException:
@@ -123,6 +207,7 @@ def drafted(folder: Path) -> Generator[Draft]:
     path = Path(name)
     try:
         with os.fdopen(file, "wb") as stream:
+            _lockable[file] = stream
             # Nobody may build on it before its name is durable as well.
             fcntl.flock(file, fcntl.LOCK_EX)
             try:

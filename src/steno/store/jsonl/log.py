@@ -1,8 +1,9 @@
 """What the lines of a session file amount to, and where each of them stands.
 
-A line that is not whole is one of two things. At the end of the file it is what a crash or a full
-disk left of a record that nobody was told is stored: a torn tail, which readers leave out and the
-next writer cuts off. Anywhere else it is damage. Nothing here locks or writes.
+A line that is not whole is one of two things. At the end of the file, and without its line break
+or with a gap of NULs in it, it is what a crash or a full disk left of a record that nobody was told
+is stored: a torn tail, which readers leave out and the next writer cuts off. Anything else is
+damage. Nothing here locks or writes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
-from threading import Lock
+from threading import RLock
 from typing import BinaryIO, Final, NamedTuple, TypeAlias, final
 
 from steno.errors import Damaged, InvalidValue, UnsupportedVersion
@@ -23,6 +24,8 @@ _LINE_START: Final = re.compile(rb'\{"crc":"[0-9a-f]{8}","')
 _MOST_STARTS: Final = 8
 """In how many places of a broken line another one is looked for."""
 _PIECE: Final = 1 << 16
+_OURS: Final = re.compile(rb'\{"crc":"|[0-9a-f]{8}","(?:session|record)":\{')
+"""Either half of how a line begins: one damaged byte does not hide both."""
 
 Content: TypeAlias = Header | Record | Glance
 
@@ -59,7 +62,7 @@ def read_lines(
         stream.seek(offset)
         while raw := stream.readline(max(size - offset, 0)):
             if not (content := _whole(raw, f"{name}, line {number}", read)):
-                if _goes_on(stream, size) or _holds_a_line(raw):
+                if not _may_be_torn(raw) or _goes_on(stream, size) or _holds_a_line(raw):
                     raise _damaged(f"{name}, line {number}", "its checksum does not fit")
                 return
             if isinstance(content, Header) != (number == 1):
@@ -67,6 +70,11 @@ def read_lines(
             yield Line(offset, raw, content)
             offset += len(raw)
             number += 1
+
+
+def is_ours(file: int) -> bool:
+    """Tell whether a file, however damaged, begins like one of ours."""
+    return _OURS.search(os.pread(file, _PIECE, 0)) is not None
 
 
 def read_at(file: int, place: Place) -> Record | None:
@@ -92,6 +100,11 @@ def _whole(
         raise
     except InvalidValue as exc:
         raise _damaged(place, "it is no record of a session") from exc
+
+
+def _may_be_torn(raw: bytes) -> bool:
+    """Tell whether a crash can have left this: a line is written from its start to its break."""
+    return not raw.endswith(b"\n") or b"\0" in raw
 
 
 def _goes_on(stream: BinaryIO, size: int) -> bool:
@@ -123,7 +136,9 @@ class Log:
 
     def __init__(self, name: str) -> None:
         """Know nothing yet of the file of this name."""
-        self.lock: Final = Lock()
+        self.lock: Final = RLock()
+        self.told: tuple[int, int] | None = None
+        """Where the torn tail begins and ends that somebody was last told about."""
         self._name = name
         self.forget()
 

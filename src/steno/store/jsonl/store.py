@@ -11,22 +11,26 @@ from __future__ import annotations
 import logging
 import os
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple, final
+from weakref import WeakSet
 
 from steno.entry import Entry
 from steno.errors import Conflict, Damaged, InvalidDocument, LogError, Missing, Unavailable
 from steno.record import MAIN, Header, Record
+from steno.store.heads import check_replaces, in_order
 from steno.store.jsonl.blobs import BlobFolder
 from steno.store.jsonl.files import (
     append_whole,
     drafted,
+    holding,
     locked,
     make_folder,
     remove_old_drafts,
@@ -34,7 +38,7 @@ from steno.store.jsonl.files import (
     sync_folder,
     unlock,
 )
-from steno.store.jsonl.log import Line, Log, Place, read_at, read_lines
+from steno.store.jsonl.log import Line, Log, Place, is_ours, read_at, read_lines
 from steno.store.lines import encode_line
 from steno.store.store import Blob, Store
 
@@ -49,9 +53,13 @@ _logger: Final = logging.getLogger("steno.store")
 
 @final
 class JsonlStore(Store):
-    """Keeps each session in a file of its own, as lines of JSON that other programs can read."""
+    """Keeps each session in a file of its own, as lines of JSON that other programs can read.
 
-    def __init__(self, folder: Path) -> None:
+    Whoever finds a file locked for longer than `timeout_s` gets Unavailable, and so does whoever
+    uses a store that was closed.
+    """
+
+    def __init__(self, folder: Path, *, timeout_s: float = 30.0) -> None:
         """Use a folder, and make it if there is none. Raises Unavailable."""
         with reporting("store"):
             self._folder: Final = Path(folder).absolute()
@@ -60,9 +68,16 @@ class JsonlStore(Store):
             except ValueError as exc:
                 raise Unavailable("store: no folder can have this name; choose another") from exc
             remove_old_drafts(self._folder)
-        self._blobs: Final = BlobFolder(self._folder)
-        self._lock: Final = Lock()
-        self._logs: Final = OrderedDict[str, Log]()
+        self._timeout_s: Final = timeout_s
+        self._blobs: Final = BlobFolder(self._folder, timeout_s=timeout_s)
+        self._is_closed = False
+        self.begin_anew()
+        _stores.add(self)
+
+    def begin_anew(self) -> None:
+        """Know nothing of any file, as a process that was forked from one whose threads went on."""
+        self._lock = Lock()
+        self._logs = OrderedDict[str, Log]()
         """What is known of files, the one used last at the end."""
 
     # -- sessions ----------------------------------------------------------------------------
@@ -72,16 +87,20 @@ class JsonlStore(Store):
         path = self._path(header.id)
         with reporting(path.name), drafted(self._folder) as draft:
             draft.stream.write(encode_line(header))
-            draft.stream.writelines(map(encode_line, records))
+            draft.stream.writelines(map(encode_line, in_order(records)))
             draft.sync()
             # An empty file is no session yet, but it can be locked: so only one can be first.
-            with locked(path, to_write=True, create=True) as file:
+            with locked(path, to_write=True, deadline=self._deadline(), create=True) as file:
                 if _read_header(file, path.name) is not None:
                     raise Conflict("store: there is a session of this id")
                 draft.publish(path)
 
     def headers(self) -> Iterator[Header]:
-        """Return the header of every session; what cannot be read is raised behind the others."""
+        """Return the header of every session; what cannot be read is raised behind the others.
+
+        Files of other programs are left out.
+        """
+        self._check_open()
         problem: LogError | InvalidDocument | None = None
         with reporting("store"):
             # Not `glob`, which takes a folder that cannot be read for an empty one.
@@ -92,6 +111,9 @@ class JsonlStore(Store):
                 header = self._header_of(path)
             except Missing:
                 continue  # it was removed meanwhile
+            except _NotOurs as exc:
+                _logger.warning("left out %s", exc)
+                continue
             except (LogError, InvalidDocument) as exc:
                 problem = problem or exc
                 continue
@@ -111,7 +133,7 @@ class JsonlStore(Store):
     def records(self, session: str) -> Iterator[Record]:
         """Return all records of a session, read as they are asked for."""
         self.header(session)
-        return self._records(self._path(session))
+        return self._records(session)
 
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
@@ -153,7 +175,7 @@ class JsonlStore(Store):
             # The next is not where it was. If the file is damaged, reading all of it says where;
             # if it was rewritten in a way that could not be noticed, we go on.
             log = self._log(session)
-            with log.lock:
+            with holding(log.lock, self._path(session).name, deadline=self._deadline()):
                 log.forget()
         raise Damaged("store: the parents of an entry lead nowhere; verify the session")
 
@@ -161,22 +183,26 @@ class JsonlStore(Store):
         """Write a record over the one of the same `seq`, in a new file."""
         path = self._path(session)
         with self._writing(session) as (file, log), drafted(self._folder) as draft:
-            is_there = False
+            old: Record | None = None
             for line in read_lines(file, path.name, size=log.end):
-                is_it = isinstance(line.content, Record) and line.content.seq == record.seq
-                is_there = is_there or is_it
-                draft.stream.write(encode_line(record) if is_it else line.raw)
-            if not is_there:
-                raise Missing("store: there is no record of this number")
+                raw = line.raw
+                if isinstance(line.content, Record) and line.content.seq == record.seq:
+                    old, raw = line.content, encode_line(record)
+                draft.stream.write(raw)
+            check_replaces(record, old)
             draft.sync()
             draft.publish(path)
 
     def remove(self, session: str) -> None:
         """Forget a session, also one that cannot be read."""
-        path = self._path(session)
-        with reporting(path.name), locked(path, to_write=True) as file:
-            with suppress(Damaged, InvalidDocument):
+        path, deadline = self._path(session), self._deadline()
+        with reporting(path.name), locked(path, to_write=True, deadline=deadline) as file:
+            try:
                 _check_id(_read_header(file, path.name), session)
+            except _NotOurs:
+                raise
+            except (Damaged, InvalidDocument):
+                pass
             path.unlink()
             sync_folder(self._folder)
         with self._lock:
@@ -184,6 +210,7 @@ class JsonlStore(Store):
 
     def close(self) -> None:
         """Forget what is known of the files; none is open."""
+        self._is_closed = True
         with self._lock:
             self._logs.clear()
 
@@ -191,24 +218,39 @@ class JsonlStore(Store):
 
     def put_blob(self, data: bytes) -> str:
         """Keep bytes and return their SHA-256."""
+        self._check_open()
         return self._blobs.put(data)
 
     def blob(self, sha256: str) -> bytes:
         """Return the bytes."""
+        self._check_open()
         return self._blobs.read(sha256)
 
     def blobs(self) -> Iterator[Blob]:
         """Return what is known of every blob."""
+        self._check_open()
         return self._blobs.list()
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
         """Forget a blob."""
+        self._check_open()
         self._blobs.remove(sha256, put_before=put_before)
 
     # -- inside ------------------------------------------------------------------------------
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Unavailable("store: the store was closed; open it again")
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._timeout_s
+
     def _path(self, session: str) -> Path:
-        """Return the file of a session. An id that makes no good name gives way to its digest."""
+        """Return the file of a session. An id that makes no good name gives way to its digest.
+
+        Raises Unavailable if the store was closed.
+        """
+        self._check_open()
         if _PLAIN_ID.fullmatch(session):
             return self._folder / f"{session}{_SUFFIX}"
         digest = sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
@@ -232,8 +274,12 @@ class JsonlStore(Store):
     @contextmanager
     def _writing(self, session: str) -> Generator[tuple[int, Log]]:
         """Keep all others from a session, and know what is in it. Raises Missing, Damaged."""
-        log, path = self._log(session), self._path(session)
-        with reporting(path.name), log.lock, locked(path, to_write=True) as file:
+        log, path, deadline = self._log(session), self._path(session), self._deadline()
+        with (
+            reporting(path.name),
+            holding(log.lock, path.name, deadline=deadline),
+            locked(path, to_write=True, deadline=deadline) as file,
+        ):
             torn = log.catch_up(file)
             _check_id(log.header, session)
             if torn:
@@ -244,13 +290,14 @@ class JsonlStore(Store):
     @contextmanager
     def _reading(self, session: str) -> Generator[_Known]:
         """Know what is in a session; others may go on writing. Raises Missing, Damaged."""
-        log, path = self._log(session), self._path(session)
+        log, path, deadline = self._log(session), self._path(session), self._deadline()
         with reporting(path.name), ExitStack() as stack:
-            with log.lock:
-                file = stack.enter_context(locked(path, to_write=False))
-                log.catch_up(file)
+            with holding(log.lock, path.name, deadline=deadline):
+                file = stack.enter_context(locked(path, to_write=False, deadline=deadline))
+                torn = log.catch_up(file)
                 _check_id(log.header, session)
                 unlock(file)
+                _tell_if_torn(log, path.name, log.end, log.end + torn)
                 known = _Known(file, log.heads.all(), log.places)
             yield known
 
@@ -271,17 +318,26 @@ class JsonlStore(Store):
                 yield record.entry, record.digest
                 wanted = record.entry.parent
 
-    def _records(self, path: Path) -> Iterator[Record]:
-        with reporting(path.name), locked(path, to_write=False) as file:
+    def _records(self, session: str) -> Iterator[Record]:
+        path, deadline, end = self._path(session), self._deadline(), 0
+        with reporting(path.name), locked(path, to_write=False, deadline=deadline) as file:
             size = os.fstat(file).st_size
             unlock(file)
             for line in read_lines(file, path.name, size=size):
+                end = line.offset + len(line.raw)
                 if isinstance(line.content, Record):
                     yield line.content
+        if end < size:
+            _tell_if_torn(self._log(session), path.name, end, size)
 
     def _header_of(self, path: Path) -> Header | None:
-        with reporting(path.name), locked(path, to_write=False) as file:
+        deadline = self._deadline()
+        with reporting(path.name), locked(path, to_write=False, deadline=deadline) as file:
             return _read_header(file, path.name)
+
+
+class _NotOurs(Damaged):
+    """A file of another program, where one of ours would lie."""
 
 
 class _Known(NamedTuple):
@@ -294,9 +350,14 @@ class _Known(NamedTuple):
 
 def _read_header(file: int, name: str) -> Header | None:
     """Return the first line; None if it is torn: then there is no session yet."""
-    for line in read_lines(file, name, size=os.fstat(file).st_size):
-        assert isinstance(line.content, Header)
-        return line.content
+    try:
+        for line in read_lines(file, name, size=os.fstat(file).st_size):
+            assert isinstance(line.content, Header)
+            return line.content
+    except Damaged as exc:
+        if is_ours(file):
+            raise
+        raise _NotOurs(f"{name}: it is no session of ours; keep it in another folder") from exc
     return None
 
 
@@ -311,3 +372,24 @@ def _write(file: int, log: Log, record: Record) -> None:
     raw = encode_line(record)
     append_whole(file, raw, end=log.end)
     log.take(Line(log.end, raw, record))
+
+
+def _tell_if_torn(log: Log, name: str, end: int, size: int) -> None:
+    """Say that readers leave out what is behind `end`; once, however often it is read."""
+    if end < size and log.told != (end, size):
+        log.told = end, size
+        _logger.warning("%s: left out a record at its end that was not written whole", name)
+
+
+# -- forks -----------------------------------------------------------------------------------
+
+_stores: Final[WeakSet[JsonlStore]] = WeakSet()
+
+
+def _begin_anew() -> None:
+    for store in _stores:
+        store.begin_anew()
+
+
+# Threads that held a lock are not there in the child, and would never let go of it.
+os.register_at_fork(after_in_child=_begin_anew)

@@ -105,10 +105,13 @@ def redaction_keeps_the_chain(subject: Subject) -> None:
         expect(len(store.open(session).messages()), 6, "messages that are left")
         store.open(session).append(ChatMessage.user("Going on."))
         expect_intact(store, session, entries=11)
+        before = list(store.records(session))
+        store.redact(session, target.id, actor="a", reason="b")
+        expect(list(store.records(session)), before, "records after redacting it again")
         expect_refusal(
             InvalidValue,
-            "redacting it again",
-            lambda: store.redact(session, target.id, actor="a", reason="b"),
+            "redacting the reason",
+            lambda: store.redact(session, told.id, actor="a", reason="b"),
         )
         expect_refusal(
             Missing,
