@@ -6,7 +6,7 @@ A node never changes, so branches share what they have in common. Nothing here l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import final
+from typing import Final, final
 
 from steno.aside import digests_of
 from steno.entry import Entry
@@ -27,6 +27,10 @@ class Node:
         self.digest = digest
 
 
+_NOTHING_SAID: Final[list[Message]] = []
+_NOTHING_ASIDE: Final[list[int]] = []
+
+
 @final
 class Branch:
     """A named end of the tree. What can be derived from it is made when it is first asked for."""
@@ -38,9 +42,10 @@ class Branch:
         self.head_id = head_id if head is None else head.entry.id
         """Known before the entry is loaded."""
         self.path: list[Entry] | None = None
-        self.said: list[Message] = []
+        # Made with the path: a fork that nobody reads should cost next to nothing.
+        self.said = _NOTHING_SAID
         """The messages among the path."""
-        self.aside: list[int] = []
+        self.aside = _NOTHING_ASIDE
         """Which of these have parts that lie beside the record."""
         self.order: Order | None = None
 
