@@ -21,6 +21,7 @@ LARGE_TEXT: Final = 256 * 1024
 """From so many bytes on, something is put aside."""
 _SERVER: Final = "steno"
 _SCHEME: Final = "blob:"
+_CARRIERS: Final = frozenset({Image, Resource})
 
 
 def put_aside(payload: P, put: Callable[[bytes], str]) -> P:
@@ -58,6 +59,10 @@ def bring_back(payload: P, get: Callable[[str], bytes]) -> P:
 
 def digests_of(payload: object) -> tuple[str, ...]:
     """Return the SHA-256 of everything that lies beside a payload."""
+    if _CARRIERS.isdisjoint(
+        map(type, _blocks(payload))
+    ):  # nearly always: this runs for every entry
+        return ()
     found = [_digest_of(block) for block in _blocks(payload)]
     return tuple([digest for digest in found if digest is not None])
 
