@@ -16,6 +16,7 @@ from steno.codec import decode_header, decode_record, encode_record
 from steno.entry import Entry
 from steno.errors import Damaged, InvalidDocument, Missing, UnsupportedVersion
 from steno.record import Header, Record
+from steno.store.heads import in_order
 from steno.store.sqlite_layout import BLOCK, SESSION_SHIFT
 
 _LONGEST: Final = (1 << SESSION_SHIFT) - 1
@@ -140,16 +141,11 @@ class Extent(NamedTuple):
 def rows_of(records: Iterable[Record]) -> Iterator[Row]:
     """Return the rows of a whole session. Raises Damaged if it cannot be one."""
     seqs: dict[str, int] = {}
-    for expected, record in enumerate(records, 1):
-        entry = record.entry
-        if record.seq != expected:
-            raise Damaged(f"record {expected}: another one is in its place")
-        if entry is not None and entry.id in seqs:
-            raise Damaged(f"record {expected}: the id of its entry was used before")
+    for record in in_order(records):
         before = _before(record)
         yield _row_of(record, None if before is None else seqs.get(before, 0))
-        if entry is not None:
-            seqs[entry.id] = expected
+        if record.entry is not None:
+            seqs[record.entry.id] = record.seq
 
 
 def _before(record: Record) -> str | None:

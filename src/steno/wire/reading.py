@@ -16,7 +16,7 @@ from steno.call import map_tool_name
 from steno.content import Image, ImageData, ImageUrl, Opaque
 from steno.errors import InvalidRequest, InvalidValue
 from steno.json_object import is_json_text, replace_lone_escapes
-from steno.message import UserMessage
+from steno.message import Message, UserMessage
 from steno.tool import ToolDefinition
 from steno.wire.extras import FORM
 from steno.wire.open import NOT_AS_EXPECTED, Rest, explain, text_of
@@ -162,6 +162,18 @@ def _explain(exc: Exception, data: bytes | str | Raw) -> str:
 def whole_message(raw: str, wire: str) -> UserMessage:
     """Keep a message that our vocabulary cannot say; only its own wire will send it."""
     return UserMessage((Opaque(kind=MESSAGE, raw=raw, origin=wire),))
+
+
+def read_or_keep(
+    raw: Raw, place: str, wire: str, read: Callable[[Members], Message | None]
+) -> Message:
+    """Read a message; one that our vocabulary cannot say is kept whole."""
+    members = Members(raw, place)
+    try:
+        message = read(members)
+    except InvalidValue:
+        message = None
+    return message or whole_message(members.raw, wire)
 
 
 def image_of(url: str) -> Image | None:

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from steno.call import AnyToolCall, InvalidToolCall, build_call
 from steno.content import Opaque, Text
-from steno.errors import InvalidRequest, InvalidValue
+from steno.errors import InvalidRequest
 from steno.message import (
     AssistantMessage,
     Message,
@@ -27,11 +27,11 @@ from steno.wire.reading import (
     Members,
     NewIds,
     elements,
+    read_or_keep,
     recorded,
     take_arguments,
     take_tools,
     tool_of,
-    whole_message,
 )
 
 
@@ -105,12 +105,7 @@ class _History:
 
     def read(self, raw: Raw, place: str) -> Message:
         """Read a message; one that our vocabulary cannot say is kept whole."""
-        members = Members(raw, place)
-        try:
-            message = self._read(members)
-        except InvalidValue:
-            message = None
-        return message or whole_message(members.raw, NAME)
+        return read_or_keep(raw, place, NAME, self._read)
 
     def _read(self, members: Members) -> Message | None:
         role = members.take("role", str) or ""

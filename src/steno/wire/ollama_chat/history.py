@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall, build_call, map_tool_name
 from steno.content import Image, Opaque, Text, Thinking
-from steno.errors import InvalidRequest, InvalidTool, InvalidValue
+from steno.errors import InvalidRequest, InvalidTool
 from steno.message import (
     AssistantBlock,
     AssistantMessage,
@@ -23,7 +23,7 @@ from steno.wire.functions import take_model, take_settings
 from steno.wire.ollama_chat.shapes import NAME, PROVIDER, image_of
 from steno.wire.ollama_chat.tools import read_tool
 from steno.wire.open import text_of
-from steno.wire.reading import Members, NewIds, take_arguments, take_tools, whole_message
+from steno.wire.reading import Members, NewIds, read_or_keep, take_arguments, take_tools
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
@@ -69,12 +69,7 @@ class _History:
 
     def read(self, raw: Raw, place: str) -> Message:
         """Read a message; one that our vocabulary cannot say is kept whole."""
-        members = Members(raw, place)
-        try:
-            message = self._read(members)
-        except InvalidValue:
-            message = None
-        return message or whole_message(members.raw, NAME)
+        return read_or_keep(raw, place, NAME, self._read)
 
     def _read(self, members: Members) -> Message | None:
         role = members.take("role", str) or ""

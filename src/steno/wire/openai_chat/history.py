@@ -35,7 +35,7 @@ from steno.wire.functions import (
 from steno.wire.open import text_of
 from steno.wire.openai_chat.dialect import COUNTED, LEGACY, LIMITS, USUAL_ID
 from steno.wire.openai_chat.shapes import LEGAL_NAME, NAME, PROVIDER
-from steno.wire.reading import Members, NewIds, image_of, take_tools, tool_of, whole_message
+from steno.wire.reading import Members, NewIds, image_of, read_or_keep, take_tools, tool_of
 from steno.wire.writing import Target
 
 
@@ -142,12 +142,7 @@ class _History:
 
     def read(self, raw: Raw, place: str) -> Message:
         """Read a message; one that our vocabulary cannot say is kept whole."""
-        members = Members(raw, place)
-        try:
-            message = self._read(members)
-        except InvalidValue:
-            message = None
-        return message or whole_message(members.raw, NAME)
+        return read_or_keep(raw, place, NAME, self._read)
 
     def _read(self, members: Members) -> Message | None:
         role = members.take("role", str)
