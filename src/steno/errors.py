@@ -18,11 +18,12 @@
     │   ├── RateLimited               too much in too short a time, or no credit left
     │   ├── Overloaded                the provider is busy or down; later it may not be
     │   └── Unreachable               no answer: connection, proxy, certificate, time
-    └── LogError                    the log or its store could not do it; nothing was changed
-        ├── Missing                   no such session, branch, entry or blob
-        ├── Conflict                  somebody else was there first
-        ├── Damaged                   what is stored is not what was written
-        └── Unavailable               the store cannot be read or written: disk, rights, server
+    ├── LogError                    the log or its store could not do it; nothing was changed
+    │   ├── Missing                   no such session, branch, entry or blob
+    │   ├── Conflict                  somebody else was there first
+    │   ├── Damaged                   what is stored is not what was written
+    │   └── Unavailable               the store cannot be read or written: disk, rights, server
+    └── ToolFailed                  nothing came of a tool call, and the model should read why
 
 An exception names the rule and the place, never the content: it may end up in a log
 that fewer people should read than the conversation.
@@ -209,3 +210,17 @@ class Damaged(LogError):
 
 class Unavailable(LogError):
     """The store cannot be read or written: the disk is full, the folder read-only, the server gone."""
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+class ToolFailed(StenoError):
+    """Nothing came of a tool call. The message is for the model, and may name what it named.
+
+    `recoverable` tells whether another call, with other arguments or later, may do better.
+    """
+
+    def __init__(self, message: str, *, recoverable: bool = True) -> None:
+        super().__init__(message)
+        self.recoverable = recoverable

@@ -29,7 +29,10 @@ MODULES = [
     if not found.name.startswith("steno.testing")
 ]
 
-EDGES = ("steno.wire", "steno.transport", "steno.providers", "steno.cli")
+EDGES = (
+    *("steno.wire", "steno.transport", "steno.providers", "steno.cli"),
+    *("steno.ports", "steno.context", "steno.tools", "steno.agent"),
+)
 """What is made there is no value of the vocabulary."""
 
 

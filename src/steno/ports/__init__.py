@@ -1,0 +1,32 @@
+"""What the parts that touch the world look like from inside: protocols, and nothing that acts.
+
+A `Provider` answers requests with a `Stream` of events, and a `Transport` carries bytes for it; a
+`Tool` does what a model asks for, once an `Approver` agreed; a `Journal` keeps what was said. Who
+writes one of these needs to know nothing else of steno, and who uses one nothing about it.
+"""
+
+from steno.ports.approver import Approver, Grants, Question, Scope, Verdict
+from steno.ports.carrier import Answer, Outgoing, Transport, without_secrets
+from steno.ports.kept import Blobs, Journal
+from steno.ports.model import Provider, Stream
+from steno.ports.tool import Capability, Stage, Tool, ToolOutput
+
+__all__ = [
+    "Answer",
+    "Approver",
+    "Blobs",
+    "Capability",
+    "Grants",
+    "Journal",
+    "Outgoing",
+    "Provider",
+    "Question",
+    "Scope",
+    "Stage",
+    "Stream",
+    "Tool",
+    "ToolOutput",
+    "Transport",
+    "Verdict",
+    "without_secrets",
+]

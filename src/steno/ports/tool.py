@@ -1,0 +1,104 @@
+"""What does the work that a model asks for. How a tool is described is `ToolDefinition`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol, final
+
+from steno.call import ToolCall
+from steno.content import Text
+from steno.message import ResultBlock
+from steno.outcome import Outcome
+from steno.tool import ToolDefinition
+from steno.value import Quiet
+
+
+class Capability(StrEnum):
+    """What a tool may do to the world; each is more than the one before, in most eyes."""
+
+    READ = "read"
+    WRITE = "write"
+    EXECUTE = "execute"
+    NETWORK = "network"
+
+
+@final
+class ToolOutput(Quiet, frozen=True, kw_only=True):
+    """What came of a call: blocks for the model, details for people and programs.
+
+    An outcome other than ok is a failure that the tool itself reports, such as a test that
+    fails or a file that is not there.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"outcome"})
+
+    content: tuple[ResultBlock, ...]
+    outcome: Outcome = Outcome.OK
+    details: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(
+        cls, text: str, *, outcome: Outcome = Outcome.OK, details: Mapping[str, Any] | None = None
+    ) -> ToolOutput:
+        """Return an output of one text."""
+        return cls(content=(Text(text),), outcome=outcome, details=details)
+
+
+class Stage(Protocol):
+    """What a tool has around it while it runs."""
+
+    def say(self, text: str) -> None:
+        """Show people something of the output while the tool still runs; the model sees none of it."""
+        ...
+
+    def keep(self, data: bytes) -> str:
+        """Keep bytes beside the record, such as the whole of a long output; return their SHA-256.
+
+        Name it in the details of the output: what no record names is removed some day.
+        """
+        ...
+
+    def recall(self, sha256: str) -> bytes:
+        """Return bytes that were kept. Raises Missing, Damaged."""
+        ...
+
+
+class Tool(Protocol):
+    """Something that a model can ask for.
+
+    What a model should know is a `ToolOutput`, or `ToolFailed` where nothing came of it. Any
+    other exception is a fault of the tool. A tool that is cancelled ends what it began.
+    """
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """What the model is told about it."""
+        ...
+
+    @property
+    def capability(self) -> Capability:
+        """The most that it does."""
+        ...
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return what a call is about, for rules: paths, commands, addresses.
+
+        A rule allows a call only if it covers all of them, and denies it if it covers any. They
+        are in one spelling: paths relative to the workspace with links resolved, commands one by
+        one. A text that no pattern but `*` alone may cover begins with a line feed. None at all
+        means that only the name of the tool can be ruled about. Raises ToolFailed for arguments
+        that make no sense.
+        """
+        ...
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return what a person should see who decides about the call: a diff, a command.
+
+        Changes nothing. Raises ToolFailed if the call cannot succeed as things are.
+        """
+        ...
+
+    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+        """Do it. The arguments fit the definition. Raises ToolFailed."""
+        ...
