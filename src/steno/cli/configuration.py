@@ -1,0 +1,261 @@
+"""Read the settings: the user's file, the project's, the environment and the command line.
+
+Later ones win. What a project's file says that nobody trusts counts only as far as it is harmless;
+the rest is named in the notes. Whatever is wrong is said with its place, and never passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar, final, get_type_hints
+
+import msgspec
+from msgspec.structs import replace
+
+from steno.agent.rules import Rule
+from steno.cli.printable import on_one_line
+from steno.cli.project import config_folder, find_project, home_folder, read_plain_file
+from steno.cli.settings import (
+    ADD_UP,
+    DEFAULTS,
+    HARMLESS,
+    NAMES,
+    SCALARS,
+    ModelSettings,
+    Settings,
+    joined,
+    variable_of,
+)
+from steno.errors import InvalidValue
+from steno.providers import read_vendors
+from steno.store.locate import read_address
+from steno.value import replace_lone_surrogates
+
+T = TypeVar("T")
+
+FILE: Final = "config.toml"
+_MOST_BYTES: Final = 262_144
+_TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromkeys(
+    ("allow", "deny", "add_dirs", "trusted_projects"), tuple[str, ...]
+)
+"""What a setting looks like in a file."""
+_UNKNOWN: Final = "Object contains unknown field `"
+
+
+class Loaded(NamedTuple):
+    """The settings that count, and where they are from."""
+
+    settings: Settings
+    origins: Mapping[str, tuple[str, ...]]
+    """For each setting that is not left at its default: files, variables and flags."""
+    notes: tuple[str, ...]
+    """What a person should know, such as what was ignored; to be told once."""
+    project: Path
+    project_file: Path
+    user_file: Path | None
+    """None where no home folder is known."""
+
+
+def load_settings(
+    folder: Path | None = None,
+    *,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Return the settings for work in a folder, which is the current one unless given.
+
+    `flags` are settings by their names as the command line has them; what is None or empty was
+    not given. The files need not be there. Raises InvalidValue with the place of what is wrong.
+    """
+    folder = (folder or Path.cwd()).resolve()
+    environ = os.environ if environ is None else environ
+    own, project = config_folder(environ), find_project(folder)
+    user_file = None if own is None else own / FILE
+    project_file = project / ".steno" / FILE
+    gathered = _Gathered(home_folder(environ))
+    notes: tuple[str, ...] = ()
+    if user_file is not None:
+        gathered.take_file(user_file)
+    trusted = project in gathered.settings.trusted_projects
+    ignored = gathered.take_file(project_file, project=project, trusted=trusted)
+    if ignored:
+        notes = (_told(ignored, project_file, project, user_file, trusted=trusted),)
+    for name in SCALARS:
+        if value := environ.get(variable_of(name)):
+            gathered.take(name, value, variable_of(name))
+    for name, value in (flags or {}).items():
+        if value not in (None, (), []):
+            flag = f"--{name.replace('_', '-')}"
+            gathered.take(_known(name, flag), value, flag, base=folder)
+    return Loaded(gathered.settings, gathered.origins, notes, project, project_file, user_file)
+
+
+def _told(
+    ignored: Iterable[str],
+    project_file: Path,
+    project: Path,
+    user_file: Path | None,
+    *,
+    trusted: bool,
+) -> str:
+    """Say what does not count, and what to do about it."""
+    told = f"{project_file}: project settings ignored: {', '.join(ignored)}; "
+    if trusted:
+        return f"{told}only your own file may hold that"
+    quoted = msgspec.json.encode(replace_lone_surrogates(str(project))).decode()
+    place = user_file or "a configuration file of yours"
+    return f"{told}if you trust this project, put trusted_projects = [{quoted}] into {place}"
+
+
+# -- layers ----------------------------------------------------------------------------------
+
+
+@final
+class _Gathered:
+    """What was set so far, and by whom."""
+
+    def __init__(self, home: Path | None) -> None:
+        self.settings = DEFAULTS
+        self.origins: dict[str, tuple[str, ...]] = {}
+        self._home = home
+
+    def take_file(
+        self, path: Path, *, project: Path | None = None, trusted: bool = True
+    ) -> list[str]:
+        """Take what a file says, and return the names of the settings that do not count."""
+        ignored: list[str] = []
+        for key, value in _table(path, inside=project).items():
+            place = f"{path}: {on_one_line(key)}"
+            name = _known(key, place)
+            if not (trusted or name in HARMLESS) or (project and name == "trusted_projects"):
+                ignored.append(name)  # it is not even looked at
+                continue
+            new, old = self._read(name, value, place, base=project), getattr(self.settings, name)
+            if trusted or (project and HARMLESS[name](new, old, project)):
+                self._set(name, new, replace_lone_surrogates(str(path)))
+            else:
+                ignored.append(name)
+        return ignored
+
+    def take(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
+        """Take one setting from a variable or a flag, where a number may be a text."""
+        self._set(name, self._read(name, value, origin, base=base, is_strict=False), origin)
+
+    def _set(self, name: str, new: Any, origin: str) -> None:
+        both = joined(name, getattr(self.settings, name), new)
+        self.settings = replace(self.settings, **{name: both})
+        before = self.origins.get(name, ()) if name in ADD_UP else ()
+        self.origins[name] = (*before, origin)
+
+    def _read(
+        self, name: str, value: Any, place: str, *, base: Path | None, is_strict: bool = True
+    ) -> Any:
+        """Return a setting as `Settings` has it; paths are relative to `base`."""
+        match name:
+            case "providers":
+                table = _convert(value, dict[str, Any], place)
+                with _at(f"{place}."):
+                    return read_vendors(table, known=self.settings.providers)
+            case "models":
+                rows = _convert(value, dict[str, Any], place)
+                return {
+                    key: _convert(row, ModelSettings, f"{place}.{on_one_line(key)}")
+                    for key, row in rows.items()
+                }
+            case "allow" | "deny":
+                return self._each(name, value, place, Rule.parse)
+            case "add_dirs" | "trusted_projects":
+                return self._each(name, value, place, lambda text: self._path(text, base))
+            case _:
+                converted = _convert(value, _TYPES[name], place, is_strict=is_strict)
+                if name == "store":
+                    with _at(f"{place}: "):
+                        read_address(converted)
+                return converted
+
+    def _each(self, name: str, value: Any, place: str, parse: Callable[[str], T]) -> tuple[T, ...]:
+        texts: tuple[str, ...] = _convert(value, _TYPES[name], place)
+        parsed: list[T] = []
+        for number, text in enumerate(texts):
+            with _at(f"{place}[{number}]: "):
+                parsed.append(parse(text))
+        return tuple(parsed)
+
+    def _path(self, text: str, base: Path | None) -> Path:
+        path = Path(text)
+        if path.parts[:1] == ("~",) and self._home is not None:
+            path = self._home.joinpath(*path.parts[1:])
+        if base is not None:
+            path = base / path
+        if not path.is_absolute():
+            raise InvalidValue("must be an absolute path, or begin with ~/")
+        try:
+            return path.resolve()
+        except (OSError, RuntimeError, ValueError):
+            raise InvalidValue("must be the path of a folder") from None
+
+
+# -- files and values ------------------------------------------------------------------------
+
+
+def _table(path: Path, *, inside: Path | None) -> dict[str, Any]:
+    """Return what a file says; nothing if there is none."""
+    data = read_plain_file(path, inside=inside, most_bytes=_MOST_BYTES)
+    if data is None:
+        return {}
+    if len(data) > _MOST_BYTES:
+        raise InvalidValue(f"{path}: must not be larger than {_MOST_BYTES:,} bytes")
+    try:
+        return tomllib.loads(data.decode())
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise InvalidValue(f"{path}: is not UTF-8 (at line {line})") from None
+    except tomllib.TOMLDecodeError as exc:
+        raise InvalidValue(f"{path}: is not TOML: {exc}") from None
+    except (RecursionError, ValueError):  # Python has no more to say about either
+        raise InvalidValue(
+            f"{path}: is nested too deeply, or has a number that is too long"
+        ) from None
+
+
+def _known(key: str, place: str) -> str:
+    """Return the name of a setting. Raises InvalidValue if it is none."""
+    if key in NAMES:
+        return key
+    raise InvalidValue(f"{place}: there is no such setting{_nearest(key, NAMES)}")
+
+
+def _nearest(key: str, names: Iterable[str]) -> str:
+    near = get_close_matches(key, names, n=1)
+    return f"; do you mean {near[0]}?" if near else f"; there are {', '.join(names)}"
+
+
+def _convert(value: Any, kind: Any, place: str, *, is_strict: bool = True) -> Any:
+    """Return a value of a file as the type that it should have. Raises InvalidValue."""
+    try:
+        return msgspec.convert(value, kind, strict=is_strict)
+    except msgspec.ValidationError as exc:
+        rule, _, inner = str(exc).partition(" - at `$")
+        if rule.startswith(_UNKNOWN):
+            field = rule.removeprefix(_UNKNOWN).removesuffix("`")
+            rule = f"there is no field {on_one_line(field)}"
+            rule += _nearest(field, kind.__struct_fields__)
+        elif rule.startswith("Invalid enum value"):
+            rule = f"must be {' or '.join(kind)}"
+        raise InvalidValue(
+            f"{place}{inner.removesuffix('`')}: {rule.replace(' | null', '')}"
+        ) from None
+
+
+@contextmanager
+def _at(place: str) -> Generator[None]:
+    """Say where it is that something is wrong."""
+    try:
+        yield
+    except InvalidValue as exc:
+        raise InvalidValue(f"{place}{exc}") from None

@@ -1,0 +1,158 @@
+"""What can be set, how two settings of a name become one, and what a stranger's project may set.
+
+This file reads nothing: where settings come from is the business of `configuration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, final
+
+from msgspec import Meta, Struct
+
+from steno.agent.limits import Limits
+from steno.agent.permission import Role
+from steno.agent.rules import Rule
+from steno.agent.steering import Steering
+from steno.entry import Mode
+from steno.providers import CATALOG, Vendor
+from steno.tools.shell.sandbox import Setting as Sandbox
+from steno.value import Quiet
+
+_Count: TypeAlias = Annotated[int, Meta(ge=1)]
+_Amount: TypeAlias = Annotated[float, Meta(gt=0)]
+_Name: TypeAlias = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z")]
+_Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+
+
+@final
+class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the user knows about a model, and neither the catalog nor its server says."""
+
+    context_tokens: _Count | None = None
+    vision: bool | None = None
+    tools: bool | None = None
+
+
+@final
+class Settings(Quiet, frozen=True, kw_only=True):
+    """Everything that can be set. The names are those of the files; None: nobody said."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"model"})
+
+    model: _Text | None = None
+    """`provider/model`; where nobody names one, one is looked for."""
+    mode: Mode = Mode.ACT
+    role: Role = Role.ACTOR
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    max_turns: _Count = 50
+    max_total_tokens: _Count | None = None
+    max_seconds: _Amount | None = None
+    max_cost: _Amount | None = None
+    max_tokens: _Count | None = None
+    """Of one answer."""
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    store: _Text | None = None
+    """The address of a store."""
+    add_dirs: tuple[Path, ...] = ()
+    """Folders beside the working folder, as their real absolute paths."""
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
+    sandbox: Sandbox = Sandbox.AUTO
+    """Whether commands run inside a sandbox of the operating system."""
+    network: bool = False
+    """Whether commands in the sandbox may use the network."""
+    env: tuple[_Name, ...] = ()
+    """Variables that are passed on to commands, beside the harmless ones."""
+    steering: Steering = Steering.AFTER_CALLS
+    telemetry: bool = False
+    capture_content: bool = False
+    """Whether telemetry holds what was said."""
+    providers: Mapping[str, Vendor] = MappingProxyType(CATALOG)
+    """All vendors: those of the catalog, and those of the user."""
+    models: Mapping[str, ModelSettings] = MappingProxyType({})
+    """By `provider/model`."""
+    trusted_projects: tuple[Path, ...] = ()
+    """Projects whose own file counts in full; only the user's file can say so."""
+
+    @property
+    def limits(self) -> Limits:
+        """How far one run may go."""
+        return Limits(
+            turns=self.max_turns,
+            tokens=self.max_total_tokens,
+            seconds=self.max_seconds,
+            cost=None if self.max_cost is None else Decimal(str(self.max_cost)),
+        )
+
+
+DEFAULTS: Final = Settings()
+NAMES: Final = Settings.__struct_fields__
+SCALARS: Final = tuple(
+    [name for name in NAMES if not isinstance(getattr(DEFAULTS, name), tuple | Mapping)]
+)
+"""What an environment variable can set."""
+ADD_UP: Final = frozenset(NAMES) - frozenset(SCALARS) | {"append_system_prompt"}
+"""What is not replaced where it is given twice."""
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"STENO_{name.upper()}"
+
+
+def joined(name: str, old: Any, new: Any) -> Any:
+    """Return what counts where a setting was given twice.
+
+    Lists add up, so that nothing takes a deny rule back; tables are joined by their keys; so are
+    texts whose point it is to be appended. All others are replaced.
+    """
+    if isinstance(old, Mapping):
+        return MappingProxyType({**old, **new})
+    if isinstance(old, tuple):
+        return tuple(dict.fromkeys((*old, *new)))
+    return f"{old}\n\n{new}" if name in ADD_UP and old else new
+
+
+# -- projects that nobody trusts -------------------------------------------------------------------
+
+_Judge: TypeAlias = Callable[[Any, Any, Path], bool]
+
+
+def _always(new: Any, old: Any, project: Path) -> bool:
+    return True
+
+
+def _if_lower(new: float, old: float | None, project: Path) -> bool:
+    return old is None or new <= old
+
+
+def _only(value: object) -> _Judge:
+    return lambda new, old, project: new == value
+
+
+HARMLESS: Final[Mapping[str, _Judge]] = {
+    "mode": _only(Mode.PLAN),
+    "role": _only(Role.PLANNER),
+    "deny": _always,
+    "max_turns": _if_lower,
+    "max_total_tokens": _if_lower,
+    "max_seconds": _if_lower,
+    "max_cost": _if_lower,
+    "max_tokens": _if_lower,
+    "temperature": _always,
+    "add_dirs": lambda new, old, project: all(path.is_relative_to(project) for path in new),
+    "append_system_prompt": _always,  # a project can say as much in its AGENTS.md
+    "sandbox": _only(Sandbox.REQUIRE),
+    "network": _only(False),
+}
+"""When a setting counts that comes with a project: if it tightens something, or is mere taste.
+
+The new value, the old one and the root of the project decide. What is not in this table could
+spend the user's money, send keys or words somewhere else, or let commands do more: it never
+counts. `trusted_projects` is not even for a trusted project to set.
+"""

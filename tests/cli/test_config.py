@@ -1,0 +1,123 @@
+"""`steno config`, and the guide to what it shows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from steno.cli import config
+from steno.cli.settings import NAMES, SCALARS, variable_of
+from tests.cli.configured import Places
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "configuration.md"
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(tmp_path / "places")
+
+
+@pytest.fixture
+def here(places: Places, monkeypatch: pytest.MonkeyPatch) -> Places:
+    monkeypatch.setenv("HOME", str(places.home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for name in SCALARS:
+        monkeypatch.delenv(variable_of(name), raising=False)
+    monkeypatch.chdir(places.work)
+    return places
+
+
+def run(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    config.add_commands(parser.add_subparsers())
+    options = parser.parse_args(["config", *arguments])
+    status: int = options.run(options)
+    return status
+
+
+def test_show_prints_every_setting_and_where_it_is_from(
+    here: Places, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.user_file.write_text('deny = ["bash(rm *)", "write(.env)"]\nnetwork = true')
+    here.project_file.write_text('mode = "plan"\nstore = "memory:"')
+    monkeypatch.setenv("STENO_MAX_TURNS", "5")
+    assert run("show") == 0
+    told = capsys.readouterr()
+    rows = {line.split()[0]: re.split(r" {2,}", line)[1:] for line in told.out.splitlines()}
+    assert list(rows) == ["setting", *NAMES]
+    assert rows["deny"] == ["bash(rm *), write(.env)", str(here.user_file)]
+    assert rows["network"] == ["true", str(here.user_file)]
+    assert rows["mode"] == ["plan", str(here.project_file)]
+    assert rows["max_turns"] == ["5", "STENO_MAX_TURNS"]
+    assert rows["store"] == ["-", "default"]
+    assert rows["providers"] == ["-", "default"]
+    assert told.err.startswith(f"steno: {here.project_file}: project settings ignored: store; ")
+
+
+def test_show_as_json_holds_no_secrets(
+    here: Places, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    here.user_file.write_text("""
+store = "postgresql://ada:hush@db.example/work"
+[providers.lab]
+like = "vllm"
+base_url = "http://gpu.example:8000/v1"
+headers = { x-secret = "hush" }
+[models."lab/large"]
+context_tokens = 32768
+""")
+    assert run("show", "--json") == 0
+    printed = capsysbinary.readouterr().out
+    shown = json.loads(printed)
+    assert b"hush" not in printed
+    assert list(shown) == list(NAMES)
+    assert shown["store"] == {
+        "value": "postgresql://db.example/work",
+        "from": [str(here.user_file)],
+    }
+    assert shown["providers"]["value"] == {
+        "lab": {
+            "wire": "openai_chat",
+            "base_url": "http://gpu.example:8000/v1",
+            "key_variables": ["VLLM_API_KEY"],
+        }
+    }
+    assert shown["models"]["value"] == {"lab/large": {"context_tokens": 32768}}
+    assert shown["max_turns"] == {"value": 50, "from": []}
+
+
+def test_path_prints_both_files(here: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    here.user_file.write_text("")
+    assert run("path") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"user     {here.user_file}",
+        f"project  {here.project_file} (not there)",
+    ]
+
+
+# -- the guide -------------------------------------------------------------------------------
+
+
+def test_the_files_in_the_guide_can_be_read(places: Places) -> None:
+    blocks = re.findall(
+        r"^```toml\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert len(blocks) >= 3
+    said: set[str] = set()
+    for block in blocks:
+        said |= tomllib.loads(block).keys()
+        places.load(block)
+    assert {"model", "allow", "deny", "providers", "models", "trusted_projects"} <= said
+
+
+def test_the_guide_names_every_setting_and_its_variable() -> None:
+    guide = GUIDE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (?:`(\w+)`)? ?\|", guide, re.MULTILINE)
+    assert [name for name, _ in rows] == list(NAMES)
+    for name, variable in rows:
+        assert variable == (variable_of(name) if name in SCALARS else "")
