@@ -146,13 +146,13 @@ def spent_by_model(
         elif isinstance(payload, AssistantMessage) and payload.usage is not None:
             usages[model] = usages.get(model, Usage()) + payload.usage
     return {
-        name: Spent(usage, None if (price := price_of(name)) is None else _cost(usage, price))
+        name: Spent(usage, None if (price := price_of(name)) is None else cost_of(usage, price))
         for name, usage in usages.items()
     }
 
 
-def _cost(usage: Usage, price: Price) -> Decimal:
-    """Count what was cached at its own price where it has one; the totals contain it."""
+def cost_of(usage: Usage, price: Price) -> Decimal:
+    """Return what tokens cost; those of a cache at their own price, where they have one."""
     parts = [(usage.output_tokens or 0, price.output)]
     plain = usage.input_tokens or 0
     for tokens, own in (

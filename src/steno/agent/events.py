@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TypeAlias, final
 
+from steno.agent.limits import RunResult
 from steno.call import AnyToolCall
 from steno.entry import Entry
 from steno.event import Event
@@ -79,6 +80,21 @@ class Notice(Quiet, frozen=True):
     text: str
 
 
+@final
+class RunEnded(Quiet, frozen=True):
+    """The run is over; nothing comes behind this."""
+
+    result: RunResult
+
+
 LoopEvent: TypeAlias = (
-    Event | TurnStarted | Recorded | Asked | CallStarted | CallOutput | CallEnded | Notice
+    Event
+    | TurnStarted
+    | Recorded
+    | Asked
+    | CallStarted
+    | CallOutput
+    | CallEnded
+    | Notice
+    | RunEnded
 )

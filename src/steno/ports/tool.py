@@ -84,7 +84,7 @@ class Tool(Protocol):
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return what a call is about, for rules: paths, commands, addresses.
 
-        A rule allows a call only if it covers all of them, and denies it if it covers any. They
+        Rules allow a call if together they cover all of them, and deny it if one covers any. They
         are in one spelling: paths relative to the workspace with links resolved, commands one by
         one. A text that no pattern but `*` alone may cover begins with a line feed. None at all
         means that only the name of the tool can be ruled about. Raises ToolFailed for arguments

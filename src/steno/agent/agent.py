@@ -1,0 +1,142 @@
+"""An agent: a provider, a conversation and tools, and one run after the other on them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import final
+
+from steno.agent.dispatch import Dispatcher
+from steno.agent.events import LoopEvent, RunEnded
+from steno.agent.gate import Decides, Gate
+from steno.agent.limits import Limits, RunResult
+from steno.agent.loop import Run, Setup
+from steno.agent.notebook import Notebook, Watch, watch_nothing
+from steno.agent.runner import Runner, Runs
+from steno.agent.steering import Steering, Wheel
+from steno.agent.telemetry import NO_TELEMETRY, Telemetry
+from steno.context import ContextBuilder, Target
+from steno.conversation import Conversation
+from steno.errors import InvalidMessage, StenoError
+from steno.message import ChatMessage, UserMessage
+from steno.ports import Provider, Tool
+from steno.views import Price
+
+
+def _no_price(_: str) -> Price | None:
+    return None
+
+
+@final
+class Agent:
+    """Lets a model work on a conversation.
+
+        agent = Agent(provider, conversation, tools=[read, search])
+        result = await agent.run("What does it do?")
+
+    Without a `gate` it may only read; see `Gate` for rules and for whom to ask. Pass
+    `runner=Runner(store)` to keep long outputs with the session. `model` is what the record calls
+    the model (`anthropic/claude-…`), `target` what is asked of it, and `actor` who speaks.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        conversation: Conversation,
+        *,
+        tools: Iterable[Tool] = (),
+        gate: Decides | None = None,
+        runner: Runs | None = None,
+        model: str = "",
+        target: Target | None = None,
+        limits: Limits | None = None,
+        telemetry: Telemetry = NO_TELEMETRY,
+        price_of: Callable[[str], Price | None] = _no_price,
+        actor: str | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """Take everything that a run needs. Raises InvalidValue if two tools share a name."""
+        target = Target() if target is None else target
+        self.conversation = conversation
+        self._telemetry = telemetry
+        self._setup = Setup(
+            provider=provider,
+            dispatcher=Dispatcher(
+                tools, gate=gate or Gate(), runner=runner or Runner(), telemetry=telemetry
+            ),
+            builder=ContextBuilder(),
+            target=target,
+            model=model or target.model,
+            limits=limits or Limits(),
+            telemetry=telemetry,
+            price_of=price_of,
+            actor=actor,
+            sleep=sleep,
+        )
+        self._wheel = Wheel()
+        self._run: Run | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is under way."""
+        return self._run is not None
+
+    async def run(
+        self, prompt: str | UserMessage | None = None, *, watch: Watch = watch_nothing
+    ) -> RunResult:
+        """Say something to the model and let it work until it is done.
+
+        Without a prompt it goes on where the conversation stopped. `watch` is told what happens.
+        Failures of the provider are told in the result. Raises LogError if the log cannot be
+        written, StenoError while another run is under way. If the task is cancelled, the
+        conversation is left in order.
+        """
+        if self._run is not None:
+            raise StenoError("agent: it is at work; steer it, or wait")
+        said = None if prompt is None else _user_message(prompt)
+        self._run = Run(self._setup, Notebook(self.conversation, watch), self._wheel)
+        try:
+            with self._telemetry.run(self.conversation.id, self._setup.model) as span:
+                result = await self._run.go(said)
+                span.answered(result)
+        finally:
+            self._run = None
+        watch(RunEnded(result))
+        return result
+
+    async def events(self, prompt: str | UserMessage | None = None) -> AsyncIterator[LoopEvent]:
+        """Run, and return what happens one by one; the last is a `RunEnded`.
+
+        Leaving the iteration before its end stops the run.
+        """
+        happened: asyncio.Queue[LoopEvent | None] = asyncio.Queue()
+        task = asyncio.create_task(self.run(prompt, watch=happened.put_nowait))
+        task.add_done_callback(lambda _: happened.put_nowait(None))
+        try:
+            while (event := await happened.get()) is not None:
+                yield event
+            await task
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def steer(self, message: str | UserMessage, policy: Steering = Steering.AFTER_CALLS) -> None:
+        """Say something while a run is under way. Raises StenoError if there is none."""
+        if self._run is None:
+            raise StenoError("agent: nothing is under way that could be steered; run it")
+        self._wheel.put(_user_message(message), policy)
+        if policy is Steering.INTERRUPT:
+            self._run.interrupt()
+
+    def interrupt(self) -> None:
+        """Stop what is being said and done; what came of it stays. Nothing happens if idle."""
+        if self._run is not None:
+            self._run.interrupt()
+
+
+def _user_message(said: str | UserMessage) -> UserMessage:
+    if isinstance(said, UserMessage):
+        return said
+    if not isinstance(said, str):
+        raise InvalidMessage("agent: a prompt is text or a user message")
+    return ChatMessage.user(said)

@@ -1,0 +1,199 @@
+"""Answer the calls of one turn: each is checked, decided about, run and recorded.
+
+Calls are taken in their order. Readers that stand together run together, everything else runs
+alone; results are recorded in the order of the calls. However this ends, every call that was
+begun has its result on record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from threading import get_ident
+from typing import Final, NamedTuple, final
+
+from steno.agent.events import CallEnded, CallOutput, CallStarted
+from steno.agent.gate import Decides
+from steno.agent.notebook import Notebook
+from steno.agent.runner import Runs
+from steno.agent.telemetry import Telemetry
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.entry import Mode
+from steno.errors import InvalidValue, ToolFailed
+from steno.message import ToolResult, ToolResultMessage
+from steno.outcome import Outcome
+from steno.ports import Capability, Tool
+from steno.tool import ToolDefinition
+
+STOPPED: Final = "The call was stopped while it ran. It may have taken effect in part."
+CHANGED: Final = "permission denied: what the call is about has changed since it was allowed"
+_DECISIONS: Final = {
+    Outcome.OK: "executed",
+    Outcome.ERROR: "failed",
+    Outcome.UNAVAILABLE: "failed",
+}
+"""What the record calls an outcome; the others go by their own names."""
+
+
+class _Approved(NamedTuple):
+    """A call that may run."""
+
+    tool: Tool
+    call: ToolCall
+
+
+@final
+class Dispatcher:
+    """Answers calls with a set of tools."""
+
+    def __init__(
+        self, tools: Iterable[Tool], *, gate: Decides, runner: Runs, telemetry: Telemetry
+    ) -> None:
+        """Take tools of different names. Raises InvalidValue."""
+        self._tools: Mapping[str, Tool] = _by_name(tools)
+        self._gate = gate
+        self._runner = runner
+        self._telemetry = telemetry
+        self.invalid_in_a_row = 0
+        """How many calls, up to the last one, could not be run at all."""
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools, in the order they were given."""
+        return tuple(self._tools.values())
+
+    def offered(self, mode: Mode) -> tuple[ToolDefinition, ...]:
+        """Return what a model is told about the tools that it may use in a mode."""
+        return tuple([tool.definition for tool in self.tools if self._gate.offers(tool, mode)])
+
+    async def answer(
+        self, calls: Sequence[AnyToolCall], notebook: Notebook, *, gate: Decides | None = None
+    ) -> None:
+        """Answer calls that await their result. What it raises leaves the rest unanswered.
+
+        Another gate may decide about these.
+        """
+        for batch in self._batches(calls):
+            checked = [(call, await self._check(call, notebook, gate)) for call in batch]
+            await self._run(checked, notebook)
+
+    def _batches(self, calls: Iterable[AnyToolCall]) -> Iterator[list[AnyToolCall]]:
+        """Group neighbours that only read; nothing else shares its time with another call."""
+        for is_reader, together in groupby(calls, self.only_reads):
+            if is_reader:
+                yield list(together)
+            else:
+                yield from ([call] for call in together)
+
+    def only_reads(self, call: AnyToolCall) -> bool:
+        """Tell whether a call does no more than look; one of an unknown tool does not count."""
+        tool = self._tools.get(call.name)
+        return tool is not None and tool.capability is Capability.READ
+
+    async def _check(
+        self, call: AnyToolCall, notebook: Notebook, gate: Decides | None
+    ) -> _Approved | ToolResultMessage:
+        """Return the call as one that may run, or the result that says why not."""
+        tool = self._tools.get(call.name)
+        refusal = self._refusal(call, tool)
+        if refusal is not None:
+            self.invalid_in_a_row += 1
+            return refusal
+        self.invalid_in_a_row = 0
+        assert tool is not None
+        assert isinstance(call, ToolCall)
+        try:
+            ruling = await (gate or self._gate).decide(tool, call, notebook)
+            # A link may lead elsewhere by now: what was allowed is not this.
+            is_as_decided = ruling.subjects is None or tool.subjects(call) == ruling.subjects
+        except ToolFailed as exc:  # what it names is not there, or not to be named
+            return ToolResult.error(call.id, str(exc))
+        if not ruling.allowed:
+            return ToolResult.error(call.id, ruling.reason, outcome=Outcome.DENIED)
+        if not is_as_decided:
+            return ToolResult.error(call.id, CHANGED, outcome=Outcome.DENIED)
+        return _Approved(tool, call)
+
+    def _refusal(self, call: AnyToolCall, tool: Tool | None) -> ToolResultMessage | None:
+        """Return the result of a call that nobody can run; None if it can be run."""
+        if isinstance(call, InvalidToolCall):
+            return ToolResult.error(call.id, f"The call could not be run: {call.reason}")
+        if tool is None:
+            known = ", ".join(self._tools) or "none"
+            said = f"There is no tool of this name. The tools are: {known}."
+            return ToolResult.error(call.id, said, outcome=Outcome.UNAVAILABLE)
+        problems = tool.definition.check(call)
+        if problems:
+            said = "\n".join(["The arguments do not fit:", *map(str, problems)])
+            return ToolResult.error(call.id, said)
+        return None
+
+    async def _run(
+        self,
+        checked: Sequence[tuple[AnyToolCall, _Approved | ToolResultMessage]],
+        notebook: Notebook,
+    ) -> None:
+        tasks = [(call, asyncio.ensure_future(self._result(it, notebook))) for call, it in checked]
+        waiting = iter(tasks)
+        try:
+            for call, task in waiting:
+                try:
+                    result = await task
+                except BaseException:
+                    waiting = iter([(call, task), *waiting])
+                    raise
+                self._record(call, result, notebook)
+        except BaseException:
+            # Tools that are told to stop may need a moment to end what they began.
+            for _, task in tasks:
+                task.cancel()
+            await asyncio.wait([task for _, task in tasks])
+            for call, task in waiting:
+                self._record(call, _late_result(call, task), notebook)
+            raise
+
+    async def _result(
+        self, checked: _Approved | ToolResultMessage, notebook: Notebook
+    ) -> ToolResultMessage:
+        if isinstance(checked, ToolResultMessage):
+            return checked
+        tool, call = checked
+        notebook.tell(CallStarted(call))
+        with self._telemetry.call(tool, call) as span:
+            result = await self._runner.run(tool, call, _speaker(notebook, call.id))
+            span.answered(result)
+        return result
+
+    def _record(self, call: AnyToolCall, result: ToolResultMessage, notebook: Notebook) -> None:
+        notebook.record(result, decision=_DECISIONS.get(result.outcome, str(result.outcome)))
+        notebook.tell(CallEnded(call, result))
+
+
+def _speaker(notebook: Notebook, call_id: str) -> Callable[[str], None]:
+    """Return what a tool says something with, from whatever thread it runs in."""
+    loop, thread = asyncio.get_running_loop(), get_ident()
+
+    def say(text: str) -> None:
+        if get_ident() == thread:
+            notebook.tell(CallOutput(call_id, text))
+        else:
+            loop.call_soon_threadsafe(notebook.tell, CallOutput(call_id, text))
+
+    return say
+
+
+def _late_result(call: AnyToolCall, task: asyncio.Future[ToolResultMessage]) -> ToolResultMessage:
+    """Return what came of a call after all, in the moment that everything was stopped."""
+    if not task.cancelled() and task.exception() is None:
+        return task.result()
+    return ToolResult.error(call.id, STOPPED, outcome=Outcome.CANCELLED)
+
+
+def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        if tool.definition.name in found:
+            raise InvalidValue(f"tools: two have the name {tool.definition.name}")
+        found[tool.definition.name] = tool
+    return found

@@ -1,0 +1,69 @@
+"""How far a run may go, and how one can end."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import ClassVar, NamedTuple, final
+
+from steno.errors import InvalidValue, StenoError
+from steno.message import AssistantMessage
+from steno.usage import Usage
+from steno.value import Quiet
+
+
+@final
+class Limits(Quiet, frozen=True, kw_only=True):
+    """What one run may use at most; None means as much as it takes."""
+
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {"turns", "tokens", "seconds", "cost", "invalid_calls"}
+    )
+
+    turns: int | None = 50
+    """Answers of the model."""
+    tokens: int | None = None
+    """Read and written by the model, as its provider counts."""
+    seconds: float | None = None
+    cost: Decimal | None = None
+    """In the currency of the prices."""
+    invalid_calls: int = 3
+    """Calls in a row that cannot be run: of tools that are not there, with arguments that do not fit."""
+
+    def __post_init__(self) -> None:
+        """Refuse limits that nothing could keep. Raises InvalidValue."""
+        for name in ("turns", "tokens", "seconds", "cost", "invalid_calls"):
+            limit = getattr(self, name)
+            if limit is not None and not limit > 0:
+                raise InvalidValue(f"limits.{name}: must be above 0")
+
+
+class Ending(StrEnum):
+    """Why a run ended."""
+
+    DONE = "done"
+    """The model had nothing more to do."""
+    LIMIT = "limit"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    """The provider failed for good."""
+
+
+class RunResult(NamedTuple):
+    """What came of a run. The conversation is in order, however it ended."""
+
+    ending: Ending
+    message: AssistantMessage | None
+    """The last thing that the model said in this run."""
+    turns: int
+    usage: Usage
+    cost: Decimal | None = None
+    """None where the price of the model is not known."""
+    reason: str = ""
+    """Which limit it was, or what went wrong."""
+    error: StenoError | None = None
+
+    @property
+    def text(self) -> str:
+        """The last words of the model; empty if there were none."""
+        return (self.message.text if self.message is not None else None) or ""

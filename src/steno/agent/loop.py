@@ -1,0 +1,315 @@
+"""The loop: ask the model, record what it says, answer its calls, and again until it is done.
+
+    request   what the model gets to see of the log            (steno.context)
+    message   its answer, durable before anything is done about it
+    results   its calls: checked, decided about, run, durable before the next request
+
+Wherever this ends, at a limit, a failure, a cancellation or with the process, the log is one that
+can be gone on with: what was said is kept as far as it came, and every call has its answer, now
+or when the next run begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from decimal import Decimal
+from itertools import count
+from typing import Any, Final, NamedTuple, final
+
+from msgspec.structs import replace
+
+from steno.agent.compact import summarise
+from steno.agent.dispatch import Dispatcher
+from steno.agent.events import Notice, NoticeCode, Recorded, TurnStarted
+from steno.agent.interrupted import settle
+from steno.agent.limits import Ending, Limits, RunResult
+from steno.agent.notebook import Notebook
+from steno.agent.steering import Wheel
+from steno.agent.telemetry import Telemetry
+from steno.context import Built, Change, ChangeCode, ContextBuilder, Target, compaction_point
+from steno.entry import Compaction, Repair
+from steno.errors import ContextOverflow, LogError, ProtocolError, ProviderError, StenoError
+from steno.message import AssistantMessage, UserMessage
+from steno.ports import Provider, Stream
+from steno.request import Request
+from steno.usage import StopReason, Usage
+from steno.views import Price, cost_of
+
+NOT_RUN: Final = "The call was not run: the turn was stopped before."
+_MOST_TRIES: Final = 3
+"""Of one turn, where the connection broke in the middle of it."""
+_NARROWER: Final = 0.8
+"""How much of a request that was too long is tried next."""
+
+
+class Setup(NamedTuple):
+    """Everything that a run is made with."""
+
+    provider: Provider
+    dispatcher: Dispatcher
+    builder: ContextBuilder
+    target: Target
+    model: str
+    """What the record calls the model."""
+    limits: Limits
+    telemetry: Telemetry
+    price_of: Callable[[str], Price | None]
+    actor: str | None
+    sleep: Callable[[float], Awaitable[object]]
+
+
+@final
+class Run:
+    """One run: from something that a person said until the model is done with it."""
+
+    def __init__(self, setup: Setup, notebook: Notebook, wheel: Wheel) -> None:
+        """Take what there is to work with; nothing happens yet."""
+        self._setup = setup
+        self._notebook = notebook
+        self._wheel = wheel
+        self._target = setup.target
+        self._step: asyncio.Task[bool] | None = None
+        self._is_interrupted = False
+        self._told: set[str] = set()
+        self._turns = 0
+        self._usage = Usage()
+        self._message: AssistantMessage | None = None
+
+    # -- the loop ----------------------------------------------------------------------------
+
+    async def go(self, prompt: UserMessage | None) -> RunResult:
+        """Work until the model is done, or something else ends it."""
+        timeout = asyncio.timeout(self._setup.limits.seconds)
+        try:
+            async with timeout:
+                await self._begin(prompt)
+                while (limit := self._reached_limit()) is None:
+                    is_to_go_on = await self._step_or_interruption()
+                    heard = self._wheel.after_calls() if is_to_go_on else self._wheel.after_run()
+                    self._hear(heard)
+                    if not is_to_go_on and not heard:
+                        interrupted = self._is_interrupted
+                        return self._end(Ending.INTERRUPTED if interrupted else Ending.DONE)
+                return self._end(Ending.LIMIT, limit)
+        except (ProviderError, ProtocolError) as exc:
+            return self._end(Ending.FAILED, str(exc), exc)
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            return self._end(Ending.LIMIT, f"{self._setup.limits.seconds:g} seconds")
+        finally:
+            with suppress(LogError):  # whatever it was that raised says more
+                self._notebook.answer_outstanding(NOT_RUN)
+
+    def interrupt(self) -> None:
+        """Stop what is being said and done; the run ends, unless something else was said."""
+        if self._step is not None:
+            self._is_interrupted = True
+            self._step.cancel()
+
+    async def _begin(self, prompt: UserMessage | None) -> None:
+        self._setup.dispatcher.invalid_in_a_row = 0
+        conversation = self._notebook.conversation
+        if self._setup.model and conversation.model != self._setup.model:
+            self._notebook.tell(Recorded(conversation.change_model(self._setup.model)))
+        await settle(self._setup.dispatcher, self._notebook)
+        if prompt is not None:
+            self._hear([prompt])
+
+    def _hear(self, said: Iterable[UserMessage]) -> None:
+        audit = None if self._setup.actor is None else {"actor": self._setup.actor}
+        for message in said:
+            self._notebook.record(message, audit=audit)
+
+    async def _step_or_interruption(self) -> bool:
+        """Do one step in a task of its own, so that it can be stopped and the run can go on."""
+        self._is_interrupted = False
+        self._step = asyncio.create_task(self._do_step())
+        try:
+            return await self._step
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._is_interrupted or (task is not None and task.cancelling()):
+                raise
+            self._notebook.answer_outstanding(NOT_RUN)
+            return False
+        finally:
+            self._step = None
+
+    async def _do_step(self) -> bool:
+        """Get one answer and answer its calls; tell whether the model is to go on."""
+        message = self._message = await self._ask()
+        calls = message.tool_calls
+        if calls:
+            await self._setup.dispatcher.answer(calls, self._notebook)
+        return bool(calls) or message.stop_reason is StopReason.PAUSE
+
+    # -- one turn ----------------------------------------------------------------------------
+
+    async def _ask(self) -> AssistantMessage:
+        """Send the request of this turn and record the answer. Raises what cannot be helped."""
+        self._turns += 1
+        self._notebook.tell(TurnStarted(self._turns))
+        for number in count(1):
+            built = await self._build()
+            last = self._last_entry()
+            try:
+                with self._setup.telemetry.turn(built.request, self._setup.model) as span:
+                    message = await self._listen(built.request)
+                    span.answered(message)
+            except ContextOverflow as exc:
+                if number == _MOST_TRIES:
+                    raise
+                self._narrow(built, exc)
+            except (ProviderError, ProtocolError) as exc:
+                kept = self._last_entry() != last
+                if not (kept and exc.retryable) or number == _MOST_TRIES:
+                    raise
+                await self._try_again(exc, last, number)
+            else:
+                return message
+        raise AssertionError("unreachable")
+
+    async def _listen(self, request: Request) -> AssistantMessage:
+        stream = self._setup.provider.stream(request)
+        for loss in getattr(stream, "losses", ()):
+            self._mention(str(loss))
+        tell = self._notebook.tell
+        try:
+            async with stream:
+                async for event in stream:
+                    tell(event)
+        except BaseException:
+            self._keep_what_came(stream)
+            raise
+        message = stream.message()
+        self._record(message, stream)
+        return message
+
+    def _keep_what_came(self, stream: Stream) -> None:
+        """Record as much of an answer as was read; what it calls for is not run any more."""
+        try:
+            partial = stream.message()
+        except StenoError:
+            return
+        if partial.content:
+            self._record(partial, stream)
+            self._notebook.answer_outstanding(NOT_RUN)
+
+    def _record(self, message: AssistantMessage, stream: Stream) -> None:
+        envelope: dict[str, Any] = getattr(stream, "envelope", {})
+        said = {
+            "model": self._setup.model,
+            "response_model": envelope.get("model"),
+            "response_id": envelope.get("id"),
+        }
+        audit = {name: value for name, value in said.items() if value and isinstance(value, str)}
+        self._notebook.record(message, audit=audit or None)
+        self._message = message
+        if message.usage is not None:
+            self._usage += message.usage
+
+    async def _try_again(
+        self, exc: ProviderError | ProtocolError, last: str | None, number: int
+    ) -> None:
+        """Leave what came beside the branch, wait as long as was asked for, and go on."""
+        assert last is not None
+        self._notebook.rewind(last)
+        self._notebook.tell(Notice(NoticeCode.RETRY, f"{exc}; trying again"))
+        wait_s = getattr(exc, "retry_after_s", None)
+        await self._setup.sleep(float(2 ** (number - 1)) if wait_s is None else wait_s)
+
+    def _last_entry(self) -> str | None:
+        conversation = self._notebook.conversation
+        return conversation.branches[conversation.branch]
+
+    # -- what the model sees -----------------------------------------------------------------
+
+    async def _build(self) -> Built:
+        built = self._build_now()
+        if built.wants_compaction and await self._compact():
+            built = self._build_now()
+        self._report(built)
+        return built
+
+    def _build_now(self) -> Built:
+        conversation, setup = self._notebook.conversation, self._setup
+        offered = () if self._target.tools is False else setup.dispatcher.offered(conversation.mode)
+        return setup.builder.build(
+            conversation.entries(), self._target, offered, messages=conversation.messages()
+        )
+
+    async def _compact(self) -> bool:
+        """Replace what is oldest by a summary. Tell whether that could be done."""
+        setup, conversation = self._setup, self._notebook.conversation
+        entries = conversation.entries()
+        through = compaction_point(entries)
+        if through is None:
+            return False
+        past = next(n for n, entry in enumerate(entries) if entry.id == through) + 1
+        offered = setup.dispatcher.offered(conversation.mode)
+        old = ContextBuilder().build(
+            entries[:past], self._target, offered, messages=conversation.messages()
+        )
+        try:
+            summary, usage = await summarise(setup.provider, old.request)
+        except (ProviderError, ProtocolError) as exc:
+            self._notebook.tell(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
+            return False
+        self._usage += usage
+        payload = Compaction(through=through, summary=summary)
+        audit = {"model": setup.model, "tokens": usage.total_tokens}
+        self._notebook.record(payload, audit=audit)
+        return True
+
+    def _narrow(self, built: Built, exc: ContextOverflow) -> None:
+        """Let the next try be shorter: the provider knows better than our estimate."""
+        room = int(built.tokens * _NARROWER) + (self._target.max_tokens or 0)
+        self._target = replace(self._target, context_tokens=max(room, 1))
+        self._notebook.tell(Notice(NoticeCode.CONTEXT, f"{exc}; trying again with less"))
+
+    def _report(self, built: Built) -> None:
+        """Tell once what the model sees otherwise than it is on record; record what was mended."""
+        for change in built.changes:
+            if self._mention(str(change)) and change.code is ChangeCode.REPAIRED:
+                self._record_repair(change)
+
+    def _mention(self, text: str) -> bool:
+        """Tell something, unless it was told before; tell whether it was news."""
+        if text in self._told:
+            return False
+        self._told.add(text)
+        self._notebook.tell(Notice(NoticeCode.CONTEXT, text))
+        return True
+
+    def _record_repair(self, change: Change) -> None:
+        repair = Repair(code=str(change.code), explanation=change.explanation, target=change.entry)
+        if all(entry.payload != repair for entry in self._notebook.conversation.entries()):
+            self._notebook.record(repair)
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _reached_limit(self) -> str | None:
+        limits, cost = self._setup.limits, self._cost()
+        if limits.turns is not None and self._turns >= limits.turns:
+            return f"{limits.turns} turns"
+        if limits.tokens is not None and self._usage.total_tokens >= limits.tokens:
+            return f"{limits.tokens:,} tokens"
+        if limits.cost is not None and cost is not None and cost >= limits.cost:
+            return f"a cost of {limits.cost}"
+        if self._setup.dispatcher.invalid_in_a_row > limits.invalid_calls:
+            return f"{limits.invalid_calls} calls in a row that could not be run"
+        return None
+
+    def _cost(self) -> Decimal | None:
+        price = self._setup.price_of(self._setup.model)
+        return None if price is None else cost_of(self._usage, price)
+
+    def _end(self, ending: Ending, reason: str = "", error: StenoError | None = None) -> RunResult:
+        if ending is Ending.LIMIT:
+            self._notebook.tell(Notice(NoticeCode.LIMIT, f"stopped at the limit: {reason}"))
+        return RunResult(
+            ending, self._message, self._turns, self._usage, self._cost(), reason, error
+        )

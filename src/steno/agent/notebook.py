@@ -1,0 +1,72 @@
+"""What the parts of a run share: the log that they write to, and whoever watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, final
+
+from steno.agent.events import LoopEvent, Recorded
+from steno.conversation import Conversation
+from steno.entry import ApprovalStatus, Entry, Payload
+from steno.message import ChatMessage
+
+Watch: TypeAlias = Callable[[LoopEvent], object]
+"""Is told what happens, as it happens; whatever it raises ends the run."""
+
+
+def watch_nothing(_: LoopEvent) -> None:
+    """Look away."""
+
+
+@final
+class Notebook:
+    """Writes to the log of one run, and tells who watches.
+
+    Every write is done when it returns, and in the thread of the loop: the order in the program
+    is the order on disk, and no cancellation comes between a deed and its record.
+    """
+
+    def __init__(self, conversation: Conversation, watch: Watch) -> None:
+        """Take the log to write to."""
+        self.conversation = conversation
+        self.tell = watch
+
+    def record(
+        self,
+        payload: Payload | ChatMessage,
+        *,
+        decision: str | None = None,
+        audit: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """Append to the active branch."""
+        return self._told(self.conversation.append(payload, decision=decision, audit=audit))
+
+    def decide(
+        self,
+        call_id: str,
+        status: ApprovalStatus,
+        *,
+        actor: str | None = None,
+        rule: str | None = None,
+        reason: str | None = None,
+        audit: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """Record a decision about an outstanding call."""
+        return self._told(
+            self.conversation.decide(
+                call_id, status, actor=actor, rule=rule, reason=reason, audit=audit
+            )
+        )
+
+    def rewind(self, to: str) -> Entry:
+        """Let the branch go on from an earlier entry."""
+        return self._told(self.conversation.rewind(to))
+
+    def answer_outstanding(self, text: str) -> None:
+        """Answer the calls that nobody will run any more."""
+        for entry in self.conversation.answer_outstanding(text):
+            self._told(entry)
+
+    def _told(self, entry: Entry) -> Entry:
+        self.tell(Recorded(entry))
+        return entry

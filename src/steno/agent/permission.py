@@ -1,0 +1,244 @@
+"""Who may do what: a mode, a role, rules and grants decide about a call, or leave it to be asked.
+
+What nothing allows is asked about, and where nobody can be asked it is denied. Nothing here asks,
+runs or records anything; the record of a decision is read here, so that its form stands in one
+place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from hashlib import sha256
+from typing import ClassVar, Final, final
+
+from steno.agent.rules import Rule, covering, is_unsure
+from steno.call import AnyToolCall, ToolCall
+from steno.entry import Approval, ApprovalStatus, Entry, Mode
+from steno.errors import InvalidValue
+from steno.ports import Capability, Question, Scope, Tool, Verdict
+from steno.value import Quiet
+
+DENIED: Final = "permission denied"
+"""How every text begins that tells a model so."""
+
+
+class Role(StrEnum):
+    """What an agent is there for: to find out and plan, or also to act."""
+
+    PLANNER = "planner"
+    ACTOR = "actor"
+
+
+_READING: Final = frozenset({Capability.READ})
+_EVERYTHING: Final = frozenset(Capability)
+MODES: Final[Mapping[Mode, frozenset[Capability]]] = {
+    Mode.PLAN: _READING,
+    Mode.ACT: _EVERYTHING,
+}
+ROLES: Final[Mapping[Role, frozenset[Capability]]] = {
+    Role.PLANNER: _READING,
+    Role.ACTOR: _EVERYTHING,
+}
+"""What can be allowed at all: a call has to pass both tables, and nothing reaches beyond them."""
+_IN_WORDS: Final = {
+    Capability.READ: "reading",
+    Capability.WRITE: "writing",
+    Capability.EXECUTE: "running things",
+    Capability.NETWORK: "using the network",
+}
+
+
+class DecisionKind(StrEnum):
+    """What is to happen with a call."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    ASK = "ask"
+
+
+@final
+class Decision(Quiet, frozen=True, kw_only=True):
+    """What was decided without asking anybody, and by what."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"rule"})
+
+    kind: DecisionKind
+    rule: str = ""
+    """What decided, for the record: `mode plan`, `deny bash(rm *)`; empty if nothing did."""
+    reason: str = ""
+    """What the model is told where it is denied."""
+    subjects: tuple[str, ...] = ()
+    """What the call is about; empty where nobody had to look."""
+
+
+@final
+class Permissions(Quiet, frozen=True, kw_only=True):
+    """What was settled before anybody is asked."""
+
+    role: Role = Role.ACTOR
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    default_allow: frozenset[Capability] = _READING
+    """What takes neither a rule nor a question."""
+
+    @classmethod
+    def of(
+        cls, *, role: Role = Role.ACTOR, allow: Iterable[str] = (), deny: Iterable[str] = ()
+    ) -> Permissions:
+        """Make them of rules as people write them. Raises InvalidValue."""
+        return cls(
+            role=role,
+            allow=tuple([Rule.parse(text) for text in allow]),
+            deny=tuple([Rule.parse(text) for text in deny]),
+        )
+
+    def limit(self, tool: Tool, mode: Mode) -> Decision | None:
+        """Return the denial of every call of a tool, by mode or role; None if it can be allowed."""
+        if tool.capability not in MODES[mode]:
+            return _denied(
+                f"mode {mode}",
+                f"{mode} mode allows {_listed(MODES[mode])} only; "
+                "tell the user what you would do, or ask for another mode",
+            )
+        if tool.capability not in ROLES[self.role]:
+            return _denied(
+                f"role {self.role}",
+                f"the role {self.role} allows {_listed(ROLES[self.role])} only; "
+                "say what is to be done, and leave it to others",
+            )
+        return None
+
+    def decide(
+        self,
+        tool: Tool,
+        call: ToolCall,
+        *,
+        mode: Mode,
+        session: Sequence[Rule] = (),
+        standing: Sequence[Rule] = (),
+    ) -> Decision:
+        """Decide about a call: mode and role, deny, allow, grants, what is allowed by default; ask.
+
+        Grants are those of this session, and those that stand for the project and the user.
+        Raises ToolFailed if the tool can make no sense of the arguments.
+        """
+        limit = self.limit(tool, mode)
+        if limit is not None:
+            return limit
+        subjects = tool.subjects(call)
+        against = self._against(tool, subjects)
+        if against is not None:
+            return against
+        sources = {"allow": self.allow, "session grant": session, "standing grant": standing}
+        rules = _allowing(sources, tool, subjects)
+        if rules is None and tool.capability in self.default_allow:
+            rules = f"default {tool.capability}"
+        if rules is None:
+            return Decision(kind=DecisionKind.ASK, subjects=subjects)
+        return Decision(kind=DecisionKind.ALLOW, rule=rules, subjects=subjects)
+
+    def _against(self, tool: Tool, subjects: tuple[str, ...]) -> Decision | None:
+        """Return what the deny rules say, if anything.
+
+        What may turn out to be anything may turn out to be what is denied: no other rule settles
+        that then, and somebody has to look.
+        """
+        name, capability = tool.definition.name, tool.capability
+        for rule in self.deny:
+            if rule.covers_any(name, capability, subjects):
+                why = f"the rule {rule} forbids this; find another way, or ask the user"
+                return _denied(f"deny {rule}", why, subjects)
+        if any(is_unsure(subject, capability) for subject in subjects):
+            for rule in self.deny:
+                if rule.is_about(name):
+                    return Decision(kind=DecisionKind.ASK, rule=f"deny {rule}", subjects=subjects)
+        return None
+
+
+def _allowing(
+    sources: Mapping[str, Sequence[Rule]], tool: Tool, subjects: tuple[str, ...]
+) -> str | None:
+    """Name the rules that together allow a call, and where they come from, if they do."""
+    origins: dict[Rule, str] = {}
+    for source, rules in sources.items():
+        for rule in rules:
+            origins.setdefault(rule, source)
+    found = covering(origins, tool.definition.name, capability=tool.capability, subjects=subjects)
+    return None if found is None else ", ".join([f"{origins[rule]} {rule}" for rule in found])
+
+
+def _denied(rule: str, why: str, subjects: tuple[str, ...] = ()) -> Decision:
+    return Decision(kind=DecisionKind.DENY, rule=rule, reason=f"{DENIED}: {why}", subjects=subjects)
+
+
+def _listed(capabilities: frozenset[Capability]) -> str:
+    return " and ".join([word for one, word in _IN_WORDS.items() if one in capabilities])
+
+
+# -- what somebody decided -------------------------------------------------------------------------
+
+
+def refusal_of(verdict: Verdict) -> str:
+    """Return what the model is told of a verdict against its call."""
+    return f"{DENIED}: {verdict.reason or 'this was not approved; do not try it again unasked'}"
+
+
+def granted_by(verdict: Verdict, question: Question) -> Rule | None:
+    """Return what a verdict allows beyond the one call. Raises InvalidValue if that is no rule."""
+    if not verdict.allowed or verdict.scope is Scope.ONCE:
+        return None
+    text = question.rule if verdict.rule is None else verdict.rule
+    return Rule.parse(text) if text else None
+
+
+def audit_of(rule: Rule, scope: Scope) -> dict[str, str]:
+    """Return what is recorded beside the approval that a grant came with."""
+    return {"scope": str(scope), "grant": str(rule)}
+
+
+@final
+class SessionGrants:
+    """The rules that were granted in a session, from the entries of its active branch.
+
+    They are read from the record as it grows: what is on record holds after a restart, and what
+    was rewound or is in another branch does not.
+    """
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        """Read what there is so far."""
+        self._rules: dict[Rule, None] = {}
+        for entry in entries:
+            self.add(entry)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules, in the order they were granted."""
+        return tuple(self._rules)
+
+    def add(self, entry: Entry) -> None:
+        """Take note of an entry; most grant nothing."""
+        approval, audit = entry.payload, entry.audit
+        if not isinstance(approval, Approval) or audit is None:
+            return
+        is_decided = approval.status is ApprovalStatus.APPROVED and approval.actor is not None
+        text = audit.get("grant")
+        if is_decided and audit.get("scope") == Scope.SESSION and isinstance(text, str):
+            with suppress(InvalidValue):  # what is no rule grants nothing
+                self._rules[Rule.parse(text)] = None
+
+
+def grants_in(entries: Iterable[Entry]) -> tuple[Rule, ...]:
+    """Return the rules that were granted for the session of these entries."""
+    return SessionGrants(entries).rules
+
+
+def arguments_digest(call: AnyToolCall) -> str:
+    """Return the SHA-256 of exactly the arguments of a call, to which a decision is bound."""
+    return sha256(call.arguments.encode()).hexdigest()
+
+
+def is_bound(approval: Approval, call: AnyToolCall) -> bool:
+    """Tell whether a decision is about this call with exactly these arguments."""
+    return approval.call_id == call.id and approval.arguments_sha256 == arguments_digest(call)

@@ -1,0 +1,67 @@
+"""Approvers that need no terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from steno import InvalidValue, ToolCall
+from steno.agent.approvers import AllowingApprover, CallbackApprover, DenyingApprover
+from steno.ports import Approver, Capability, Question, Scope, Verdict
+
+QUESTION = Question(call=ToolCall.create("bash", {}, id="c1"), capability=Capability.EXECUTE)
+
+
+def ask(approver: Approver) -> Verdict:
+    return asyncio.run(approver.ask(QUESTION))
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_function_decides_about_one_call(allowed: bool) -> None:
+    seen: list[Question] = []
+
+    def decide(question: Question) -> bool:
+        seen.append(question)
+        return allowed
+
+    verdict = ask(CallbackApprover(decide, actor="policy"))
+    assert verdict == Verdict(allowed=allowed, actor="policy", scope=Scope.ONCE)
+    assert seen == [QUESTION]
+    assert ask(CallbackApprover(decide)).actor == "callback"
+
+
+def test_a_function_may_return_a_verdict_and_take_its_time() -> None:
+    wanted = Verdict(allowed=True, actor="ada", scope=Scope.SESSION, rule="bash")
+
+    async def decide(question: Question) -> Verdict:
+        await asyncio.sleep(0)
+        return wanted
+
+    assert ask(CallbackApprover(decide)) == wanted
+
+
+@pytest.mark.parametrize("answer", [None, 1, "no", "yes", [Verdict(allowed=True, actor="a")]])
+def test_what_is_no_verdict_never_passes_for_a_yes(answer: Any) -> None:
+    async def later() -> Any:
+        return answer
+
+    def awaited(question: Question) -> Awaitable[Any]:
+        return later()
+
+    for function in (lambda question: answer, awaited):
+        with pytest.raises(InvalidValue, match=r"must return a Verdict or a bool, not \w+"):
+            ask(CallbackApprover(function))
+
+
+def test_nobody_to_ask_means_no_and_says_what_would_help() -> None:
+    verdict = ask(DenyingApprover())
+    assert (verdict.allowed, verdict.actor) == (False, "headless")
+    assert "by a rule" in (verdict.reason or "")
+    assert ask(DenyingApprover("not now", actor="ci")).reason == "not now"
+
+
+def test_yes_to_everything_is_yes_to_each_call_and_on_record_as_such() -> None:
+    assert ask(AllowingApprover()) == Verdict(allowed=True, actor="--yes", scope=Scope.ONCE)

@@ -1,0 +1,413 @@
+"""Who may do what: modes, roles, rules, grants, and what a decision is bound to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steno import ChatMessage, InvalidValue, ToolCall, ToolDefinition
+from steno.agent.permission import (
+    MODES,
+    ROLES,
+    DecisionKind,
+    Permissions,
+    Role,
+    SessionGrants,
+    arguments_digest,
+    audit_of,
+    granted_by,
+    grants_in,
+    is_bound,
+    refusal_of,
+)
+from steno.agent.rules import Rule
+from steno.call import InvalidToolCall
+from steno.entry import Approval, ApprovalStatus, Entry, Mode
+from steno.errors import ToolFailed
+from steno.ports import Capability, Question, Scope, Stage, ToolOutput, Verdict
+from steno.store import MemoryStore
+from steno.tools.commands import split_commands
+
+ALLOW, DENY, ASK = DecisionKind.ALLOW, DecisionKind.DENY, DecisionKind.ASK
+DIGEST = "0" * 64
+
+
+class Stub:
+    """A tool that is about what its calls say."""
+
+    def __init__(self, name: str, capability: Capability) -> None:
+        self.definition = ToolDefinition(
+            name=name, description="Does something.", parameters={"type": "object"}
+        )
+        self.capability = capability
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        if "subjects" not in call.parsed:
+            raise ToolFailed("subjects: missing")
+        return tuple(call.arguments_as(dict)["subjects"])
+
+    async def preview(self, call: ToolCall) -> str:
+        raise NotImplementedError
+
+    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+        raise NotImplementedError
+
+
+BASH = Stub("bash", Capability.EXECUTE)
+READ = Stub("read", Capability.READ)
+WRITE = Stub("write", Capability.WRITE)
+FETCH = Stub("fetch", Capability.NETWORK)
+TOOLS = (BASH, READ, WRITE, FETCH)
+
+
+def about(*subjects: str) -> ToolCall:
+    return ToolCall.create("any", {"subjects": list(subjects)}, id="c1")
+
+
+def rules(*texts: str) -> tuple[Rule, ...]:
+    return tuple([Rule.parse(text) for text in texts])
+
+
+# -- modes and roles -----------------------------------------------------------------------------
+
+
+def test_every_mode_and_role_has_its_place_in_the_tables() -> None:
+    assert set(MODES) == set(Mode)
+    assert set(ROLES) == set(Role)
+
+
+@pytest.mark.parametrize("tool", [BASH, WRITE, FETCH], ids=lambda tool: tool.definition.name)
+def test_plan_mode_denies_all_but_reading_whatever_rules_say(tool: Stub) -> None:
+    name = tool.definition.name
+    decision = Permissions.of(allow=["*"]).decide(
+        tool, about("a"), mode=Mode.PLAN, session=rules(name), standing=rules(name)
+    )
+    assert (decision.kind, decision.rule) == (DENY, "mode plan")
+    assert decision.reason.startswith("permission denied: plan mode allows reading only; ")
+
+
+@pytest.mark.requirement("S2-14")
+@pytest.mark.parametrize("mode", Mode)
+def test_a_planner_reads_and_is_denied_the_rest_with_a_permission_error(mode: Mode) -> None:
+    permissions = Permissions.of(role=Role.PLANNER, allow=["*"])
+    assert permissions.decide(READ, about("a"), mode=mode).kind is ALLOW
+    for tool in (BASH, WRITE, FETCH):
+        decision = permissions.decide(tool, about("a"), mode=mode)
+        assert decision.kind is DENY
+        assert decision.reason.startswith("permission denied: ")
+        assert decision.rule == ("role planner" if mode is Mode.ACT else "mode plan")
+
+
+@pytest.mark.requirement("S2-14")
+def test_reading_can_be_denied_too() -> None:
+    permissions = Permissions.of(role=Role.PLANNER, deny=["read(secrets/**)"])
+    decision = permissions.decide(READ, about("secrets/key"), mode=Mode.PLAN)
+    assert (decision.kind, decision.rule) == (DENY, "deny read(secrets/**)")
+    assert decision.reason == (
+        "permission denied: the rule read(secrets/**) forbids this; "
+        "find another way, or ask the user"
+    )
+
+
+def test_a_limit_is_told_before_there_is_a_call() -> None:
+    assert Permissions().limit(READ, Mode.PLAN) is None
+    assert Permissions().limit(BASH, Mode.ACT) is None
+    limit = Permissions().limit(BASH, Mode.PLAN)
+    assert limit is not None
+    assert limit.kind is DENY
+
+
+# -- order ---------------------------------------------------------------------------------------
+
+
+def test_nobody_is_asked_about_reading_and_somebody_about_everything_else() -> None:
+    permissions = Permissions()
+    read = permissions.decide(READ, about("a"), mode=Mode.ACT)
+    assert (read.kind, read.rule) == (ALLOW, "default read")
+    for tool in (BASH, WRITE, FETCH):
+        decision = permissions.decide(tool, about("a"), mode=Mode.ACT)
+        assert (decision.kind, decision.rule, decision.subjects) == (ASK, "", ("a",))
+
+
+def test_reading_is_asked_about_where_nothing_is_allowed_by_default() -> None:
+    permissions = Permissions(default_allow=frozenset())
+    assert permissions.decide(READ, about("a"), mode=Mode.PLAN).kind is ASK
+
+
+def test_a_deny_rule_wins_over_everything_that_allows() -> None:
+    permissions = Permissions.of(allow=["bash"], deny=["bash(rm *)"])
+    decision = permissions.decide(
+        BASH,
+        about("git log", "rm -rf /"),
+        mode=Mode.ACT,
+        session=rules("bash"),
+        standing=rules("bash"),
+    )
+    assert (decision.kind, decision.rule) == (DENY, "deny bash(rm *)")
+
+
+@pytest.mark.parametrize(
+    ("allow", "session", "standing", "named"),
+    [
+        (["bash(git *)"], ["bash"], ["bash"], "allow bash(git *)"),
+        ([], ["bash(git *)"], ["bash"], "session grant bash(git *)"),
+        ([], [], ["bash(git *)"], "standing grant bash(git *)"),
+        (["bash(ls *)"], ["bash(git *)"], [], "session grant bash(git *)"),
+        (["bash"], ["bash"], [], "allow bash"),
+    ],
+)
+def test_the_first_that_allows_is_named(
+    allow: list[str], session: list[str], standing: list[str], named: str
+) -> None:
+    decision = Permissions.of(allow=allow).decide(
+        BASH,
+        about("git log"),
+        mode=Mode.ACT,
+        session=rules(*session),
+        standing=rules(*standing),
+    )
+    assert (decision.kind, decision.rule) == (ALLOW, named)
+
+
+def test_what_several_allow_together_names_them_all() -> None:
+    decision = Permissions.of(allow=["bash(git log *)"]).decide(
+        BASH, about("git log", "ls"), mode=Mode.ACT, session=rules("bash(ls *)")
+    )
+    assert (decision.kind, decision.rule) == (
+        ALLOW,
+        "allow bash(git log *), session grant bash(ls *)",
+    )
+
+
+@pytest.mark.parametrize(
+    "subjects",
+    [("git log", "rm -rf /"), ("git log", "\ngit log"), ("\ngit log",), ("gіt log",), ("",), ()],
+)
+def test_what_no_rule_covers_in_full_is_asked_about(subjects: tuple[str, ...]) -> None:
+    decision = Permissions.of(allow=["bash(git log *)"]).decide(
+        BASH, about(*subjects), mode=Mode.ACT, standing=rules("bash(ls *)")
+    )
+    assert (decision.kind, decision.rule) == (ASK, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("git log -1 --grep='a;b' 2>&1", ALLOW),
+        ("git log && git log -2 | git log", ALLOW),
+        ("git log; rm -rf /", DENY),
+        ("git log\nrm -rf /", DENY),
+        ("git log | xargs rm", ASK),
+        ("git log & 'rm' -rf /", DENY),
+        ("git log > ~/.bashrc", ASK),
+        ("git log $(touch x)", ASK),
+        ("git log `touch x`", ASK),
+        ("git log <(touch x)", ASK),
+        ('git log "$(rm x)', DENY),
+        ("GIT_PAGER=x git log", ASK),
+        ("g\u0456t log", ASK),
+    ],
+)
+def test_a_command_line_passes_only_if_all_of_it_is_allowed(line: str, kind: DecisionKind) -> None:
+    permissions = Permissions.of(allow=["bash(git log *)"], deny=["bash(rm *)"])
+    decision = permissions.decide(BASH, about(*split_commands(line)), mode=Mode.ACT)
+    assert decision.kind is kind
+
+
+def test_what_may_be_anything_is_not_allowed_past_a_deny_rule() -> None:
+    permissions = Permissions.of(allow=["bash"], deny=["write", "bash(rm *)"])
+    doubtful = permissions.decide(
+        BASH, about("\n$(echo rm) x"), mode=Mode.ACT, session=rules("bash")
+    )
+    assert (doubtful.kind, doubtful.rule) == (ASK, "deny bash(rm *)")
+    assert permissions.decide(BASH, about("git log"), mode=Mode.ACT).kind is ALLOW
+    without = Permissions.of(allow=["bash"], deny=["write"])
+    assert without.decide(BASH, about("\n$(echo rm) x"), mode=Mode.ACT).kind is ALLOW
+
+
+def test_a_tool_that_makes_no_sense_of_a_call_says_so() -> None:
+    call = ToolCall.create("any", {}, id="c1")
+    with pytest.raises(ToolFailed):
+        Permissions().decide(BASH, call, mode=Mode.ACT)
+    assert Permissions().decide(BASH, call, mode=Mode.PLAN).kind is DENY
+
+
+# -- laws ----------------------------------------------------------------------------------------
+
+RULES = st.lists(
+    st.sampled_from(
+        rules(
+            *("*", "bash", "bash(*)", "bash(a *)", "bash(a)", "write", "write(a/**)", "write(**)"),
+            *("read", "read(a/*)", "fetch(**)", "b*(a)", "*(b *)", "*(**/b)"),
+        )
+    ),
+    max_size=4,
+).map(tuple)
+SUBJECTS = st.lists(
+    st.sampled_from(["a", "b", "a b", "a/b", "a/../b", "\na", "b c", ""]), max_size=3
+)
+SETTINGS = st.builds(
+    Permissions,
+    role=st.sampled_from(Role),
+    allow=RULES,
+    deny=RULES,
+    default_allow=st.frozensets(st.sampled_from(Capability)),
+)
+
+
+@given(SETTINGS, st.sampled_from(TOOLS), SUBJECTS, st.sampled_from(Mode), st.tuples(RULES, RULES))
+def test_no_setting_allows_what_the_order_forbids(
+    permissions: Permissions,
+    tool: Stub,
+    subjects: list[str],
+    mode: Mode,
+    grants: tuple[tuple[Rule, ...], tuple[Rule, ...]],
+) -> None:
+    session, standing = grants
+    decision = permissions.decide(
+        tool, about(*subjects), mode=mode, session=session, standing=standing
+    )
+    name, capability = tool.definition.name, tool.capability
+    reads_only = mode is Mode.PLAN or permissions.role is Role.PLANNER
+    if reads_only and capability is not Capability.READ:
+        assert decision.kind is DENY
+        return
+    if any(rule.covers_any(name, capability, subjects) for rule in permissions.deny):
+        assert decision.kind is DENY
+        return
+    assert decision.kind is not DENY
+    if decision.kind is ALLOW and capability not in permissions.default_allow:
+        allowing = (*permissions.allow, *session, *standing)
+        for subject in subjects:
+            assert any(rule.covers_any(name, capability, [subject]) for rule in allowing)
+        assert any(rule.is_about(name) for rule in allowing)
+
+
+# -- grants of a session -------------------------------------------------------------------------
+
+
+def approval(
+    audit: dict[str, object] | None,
+    *,
+    status: ApprovalStatus = ApprovalStatus.APPROVED,
+    actor: str | None = "ada",
+    rule: str | None = None,
+) -> Entry:
+    payload = Approval(call_id="c1", status=status, arguments_sha256=DIGEST, actor=actor, rule=rule)
+    return Entry(id="e1", payload=payload, audit=audit)
+
+
+SESSION: dict[str, object] = {"scope": "session", "grant": "bash(git log *)"}
+
+
+def test_a_grant_is_read_from_the_entry_of_its_approval() -> None:
+    other: dict[str, object] = {"scope": "session", "grant": "write"}
+    entries = [approval(SESSION), approval(None), approval(other), approval(SESSION)]
+    assert grants_in(entries) == rules("bash(git log *)", "write")
+    growing = SessionGrants()
+    for entry in entries:
+        growing.add(entry)
+    assert growing.rules == grants_in(entries)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        approval(SESSION, status=ApprovalStatus.DENIED),
+        approval(SESSION, status=ApprovalStatus.PENDING, actor=None),
+        approval(SESSION, actor=None, rule="default read"),
+        approval({"scope": "once", "grant": "bash"}),
+        approval({"scope": "project", "grant": "bash"}),
+        approval({"grant": "bash"}),
+        approval({"scope": "session"}),
+        approval({"scope": "session", "grant": "bash()"}),
+        approval({"scope": "session", "grant": ["bash"]}),
+        Entry(id="e1", payload=ChatMessage.user("Hi"), audit=SESSION),
+    ],
+)
+def test_nothing_else_on_record_grants_anything(entry: Entry) -> None:
+    assert grants_in([entry]) == ()
+
+
+def test_a_grant_outlives_its_process_and_stays_in_its_branch() -> None:
+    store = MemoryStore()
+    conversation = store.new(id="s")
+    start = conversation.append(ChatMessage.user("Hi"))
+    call = ToolCall.create("bash", {"command": "git log -1"}, id="c1")
+    conversation.append(ChatMessage.assistant(None, [call]))
+    conversation.append(
+        Approval(
+            call_id="c1",
+            status=ApprovalStatus.APPROVED,
+            arguments_sha256=arguments_digest(call),
+            actor="ada",
+        ),
+        audit=audit_of(Rule.parse("bash(git log *)"), Scope.SESSION),
+    )
+    again = store.open("s")
+    assert grants_in(again.entries()) == rules("bash(git log *)")
+    again.fork("other", at=start.id)
+    assert grants_in(again.entries("other")) == ()
+
+
+# -- verdicts ------------------------------------------------------------------------------------
+
+CALL = ToolCall(id="c1", name="bash", arguments='{"command": "git log"}')
+
+
+def question(rule: str = "bash(git log *)") -> Question:
+    return Question(call=CALL, capability=Capability.EXECUTE, rule=rule)
+
+
+def test_a_verdict_grants_its_rule_or_that_of_the_question() -> None:
+    wider = Verdict(allowed=True, actor="ada", scope=Scope.SESSION)
+    assert granted_by(wider, question()) == Rule.parse("bash(git log *)")
+    own = Verdict(allowed=True, actor="ada", scope=Scope.USER, rule="bash")
+    assert granted_by(own, question()) == Rule.parse("bash")
+    with pytest.raises(InvalidValue):
+        granted_by(Verdict(allowed=True, actor="a", scope=Scope.USER, rule="b("), question())
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rule"),
+    [
+        (Verdict(allowed=True, actor="ada"), "bash"),
+        (Verdict(allowed=False, actor="ada", scope=Scope.USER), "bash"),
+        (Verdict(allowed=True, actor="ada", scope=Scope.USER), ""),
+        (Verdict(allowed=True, actor="ada", scope=Scope.USER, rule=""), "bash"),
+    ],
+)
+def test_other_verdicts_are_about_the_one_call(verdict: Verdict, rule: str) -> None:
+    assert granted_by(verdict, question(rule)) is None
+
+
+def test_a_model_is_told_why_not() -> None:
+    denied = Verdict(allowed=False, actor="ada", reason="use git status")
+    assert refusal_of(denied) == "permission denied: use git status"
+    assert refusal_of(Verdict(allowed=False, actor="ada")).startswith("permission denied: ")
+
+
+def test_a_decision_is_bound_to_the_exact_arguments() -> None:
+    decided = Approval(
+        call_id="c1",
+        status=ApprovalStatus.APPROVED,
+        arguments_sha256=arguments_digest(CALL),
+        actor="ada",
+    )
+    assert is_bound(decided, CALL)
+    spaced = ToolCall(id="c1", name="bash", arguments='{"command":"git log"}')
+    renamed = ToolCall(id="c2", name="bash", arguments=CALL.arguments)
+    assert not is_bound(decided, spaced)
+    assert not is_bound(decided, renamed)
+    broken = InvalidToolCall(id="c1", arguments='{"command', reason="cut short")
+    assert not is_bound(decided, broken)
+
+
+def test_the_log_binds_its_decisions_in_the_same_way() -> None:
+    conversation = MemoryStore().new()
+    conversation.append(ChatMessage.user("Hi"))
+    conversation.append(ChatMessage.assistant(None, [CALL]))
+    entry = conversation.decide("c1", ApprovalStatus.APPROVED, actor="ada")
+    assert isinstance(entry.payload, Approval)
+    assert is_bound(entry.payload, CALL)

@@ -1,0 +1,414 @@
+"""Rules: what they cover, what they never cover, and what is suggested."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from steno import InvalidValue
+from steno.agent.rules import Rule, covering, is_unsure, suggest
+from steno.ports import Capability
+
+EXECUTE, WRITE, READ, NETWORK = (
+    Capability.EXECUTE,
+    Capability.WRITE,
+    Capability.READ,
+    Capability.NETWORK,
+)
+ATTACKS = [
+    ("git log", "rm -rf /"),
+    ("rm -rf /", "git log"),
+    ("git log", "> ~/.bashrc"),
+    ("git log", "\ngit log $(rm -rf /)"),
+    ("\ngit log --oneline",),
+    ("gіt log -1",),  # a Cyrillic letter
+    ("ｇｉｔ log -1",),
+    ("git\u00a0log -1",),
+    ("git\u200b log -1",),
+    ("git logs",),
+    ("git log\n-1",),
+    ("git log\trm",),
+    ("GIT LOG -1",),
+    (" git log -1",),
+    ("LD_PRELOAD=x git log",),
+    ("/tmp/git log -1",),
+    ("",),
+    (),
+]
+
+
+def covers(rule: str, subject: str, capability: Capability) -> bool:
+    return Rule.parse(rule).covers_all(rule.partition("(")[0], capability, (subject,))
+
+
+# -- how they are written ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bash",
+        "bash(*)",
+        "mcp__*",
+        "*",
+        "*(src/**)",
+        r"bash(echo \(a\) \* \\)",
+        r"read(a\ )",
+        "a(.)",
+    ],
+)
+def test_a_rule_is_written_as_it_was_read(text: str) -> None:
+    assert str(Rule.parse(text)) == text
+    assert Rule.parse(str(Rule.parse(text))) == Rule.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "write the name of a tool"),
+        (" bash", "write the name of a tool"),
+        ("bash (git)", "write the name of a tool"),
+        ("bäsh", "write the name of a tool"),
+        ("bash\n", "write the name of a tool"),
+        ("b" * 65, "write the name of a tool"),
+        ("(git)", "write the name of a tool"),
+        (")", "in one pair of brackets"),
+        ("bash(git", "in one pair of brackets"),
+        ("bash)git(", "in one pair of brackets"),
+        ("bash(git) ", "in one pair of brackets"),
+        ("bash()", "the pattern is empty"),
+        ("bash())", r"write \( \) \\ for brackets"),
+        ("bash(git (log))", r"write \( \) \\ for brackets"),
+        ("bash(a\\)", r"write \( \) \\ for brackets"),
+        (r"bash(\d)", r"write \( \) \\ for brackets"),
+        ("bash( git)", "begins or ends with a blank"),
+        ("bash(git )", "begins or ends with a blank"),
+        ("bash( )", "begins or ends with a blank"),
+        ("bash(git\nlog)", "what cannot be seen"),
+        ("bash(git\u202elog)", "what cannot be seen"),
+        ("bash(git\u200b log)", "what cannot be seen"),
+        ("bash(\x1b[2K)", "what cannot be seen"),
+    ],
+)
+def test_what_is_no_rule_is_refused_with_what_to_write(text: str, problem: str) -> None:
+    with pytest.raises(InvalidValue, match=r"^rule: ") as refused:
+        Rule.parse(text)
+    assert problem in str(refused.value)
+
+
+def test_a_rule_cannot_be_made_that_reads_like_another() -> None:
+    with pytest.raises(InvalidValue, match="name of a tool"):
+        Rule(tool="bash(git log *)")
+
+
+@given(st.text())
+def test_any_text_is_a_rule_that_reads_the_same_or_is_refused(text: str) -> None:
+    try:
+        rule = Rule.parse(text)
+    except InvalidValue:
+        return
+    assert str(rule) == text
+    rule.covers_any("bash", EXECUTE, ("git log",))
+    rule.covers_all("write", WRITE, ("src/a",))
+
+
+# -- tools ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "is_about"),
+    [
+        ("bash", "bash", True),
+        ("bash", "bash_output", False),
+        ("bash", "Bash", False),
+        ("mcp__*", "mcp__files__read", True),
+        ("mcp__*", "mcp__", True),
+        ("mcp__*", "mcp_files", False),
+        ("mcp__*__read", "mcp__files__read", True),
+        ("mcp__*__read", "mcp__files__reader", False),
+        ("*", "anything", True),
+    ],
+)
+def test_a_rule_names_a_tool_or_many(rule: str, tool: str, *, is_about: bool) -> None:
+    assert Rule.parse(rule).is_about(tool) == is_about
+    assert Rule.parse(rule).covers_all(tool, WRITE, ("a",)) == is_about
+    assert Rule.parse(rule).covers_any(tool, WRITE, ("a",)) == is_about
+
+
+@pytest.mark.parametrize("rule", ["bash", "bash(*)"])
+@pytest.mark.parametrize("subjects", ATTACKS)
+def test_without_a_pattern_everything_is_covered(rule: str, subjects: tuple[str, ...]) -> None:
+    assert Rule.parse(rule).covers_all("bash", EXECUTE, subjects)
+    assert Rule.parse(rule).covers_any("bash", EXECUTE, subjects)
+
+
+# -- commands ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "is_covered"),
+    [
+        ("bash(git log *)", "git log", True),
+        ("bash(git log *)", "git log -1 'a  b'", True),
+        ("bash(git log *)", "git logs", False),
+        ("bash(git log*)", "git logs", True),
+        ("bash(git log)", "git log -1", False),
+        ("bash(git * --stat)", "git log -1 --stat", True),
+        ("bash(git * --stat)", "git --stat", False),
+        ("bash(npm run test:*)", "npm run test:unit", True),
+        ("bash(*.sh)", "./a b.sh", True),
+        ("bash(* --help)", "rm --help", True),
+        ("bash(a*b*b *)", "ab", False),
+        ("bash(a*b*b *)", "abb c", True),
+        (r"bash(echo \*)", "echo *", True),
+        (r"bash(echo \*)", "echo a", False),
+        (r"bash(echo \(a\) \\)", "echo (a) \\", True),
+        ("bash(echo [ab]? .*)", "echo [ab]? .*", True),
+        ("bash(echo [ab]? .*)", "echo ax .", False),
+        ("bash(git commit *)", "git commit -m 'a\nb'", True),
+    ],
+)
+def test_a_star_in_a_command_stands_for_any_text(
+    rule: str, command: str, *, is_covered: bool
+) -> None:
+    assert covers(rule, command, EXECUTE) == is_covered
+
+
+@pytest.mark.parametrize("subjects", ATTACKS)
+def test_a_rule_for_a_command_does_not_let_anything_else_pass(subjects: tuple[str, ...]) -> None:
+    assert not Rule.parse("bash(git log *)").covers_all("bash", EXECUTE, subjects)
+
+
+def test_a_rule_denies_what_it_covers_anywhere_in_a_call() -> None:
+    rule = Rule.parse("bash(rm *)")
+    assert rule.covers_any("bash", EXECUTE, ("git log", "rm -rf /"))
+    assert not rule.covers_any("bash", EXECUTE, ("git log", "rmdir a"))
+    assert not rule.covers_any("bash", EXECUTE, ())
+
+
+def test_rules_cover_together_what_none_covers_alone() -> None:
+    rules = [Rule.parse(text) for text in ("ls", "bash(ls *)", "bash(git log *)", "bash(l*)")]
+    subjects = ("git log", "ls", "git log -1")
+    found = covering(rules, "bash", capability=EXECUTE, subjects=subjects)
+    assert found == (rules[2], rules[1])
+    assert covering(rules, "bash", capability=EXECUTE, subjects=(*subjects, "rm x")) is None
+    assert covering(rules, "bash", capability=EXECUTE, subjects=()) is None
+
+
+# -- paths ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "is_covered"),
+    [
+        ("write(src/**)", "src/a.py", True),
+        ("write(src/**)", "src/a/b/c.py", True),
+        ("write(src/**)", "src", True),
+        ("write(src/**)", "srcs/a", False),
+        ("write(src/**)", "lib/src/a", False),
+        ("write(src/**)", "/src/a", False),
+        ("write(./src/**)", "src/a.py", True),
+        ("write(src/)", "src/a/b", True),
+        ("write(src/*)", "src/a.py", True),
+        ("write(src/*)", "src/a/b.py", False),
+        ("write(src/*.py)", "src/.py", True),
+        ("write(src/*.py)", "src/a.pyc", False),
+        ("write(*.md)", "README.md", True),
+        ("write(*.md)", "docs/README.md", False),
+        ("write(**/*.md)", "README.md", True),
+        ("write(**/*.md)", "docs/a/README.md", True),
+        ("write(**/test/**/*.py)", "a/test/b/c.py", True),
+        ("write(**/test/**/*.py)", "test/c.py", True),
+        ("write(**/test/**/*.py)", "a/tests/c.py", False),
+        ("write(a/**/b/**/b)", "a/b/b", True),
+        ("write(a/**/b/**/b)", "a/b", False),
+        ("write(**)", "a/b", True),
+        ("write(**)", ".", True),
+        ("write(.)", ".", True),
+        ("write(*/a)", "/a", False),
+        ("write(/srv/**)", "/srv/a", True),
+        ("write(a?.py)", "ab.py", False),
+        ("write([ab].py)", "[ab].py", True),
+        (r"write(\*.py)", "a.py", False),
+        ("write(src/**)", "src/a\nb", True),
+        ("write(src/**)", "\nsrc/a", False),
+        ("write(src/**)", "src/../../etc/passwd", False),
+        ("write(src/**)", "src/./a", False),
+        ("write(**)", "../a", False),
+        ("write(*)", "../a", True),
+        ("write(src/**)", "ѕrc/a", False),  # a Cyrillic letter
+        ("write(caf\u00e9/**)", "cafe\u0301/a", False),
+    ],
+)
+def test_a_star_in_a_path_stays_in_its_folder_and_two_do_not(
+    rule: str, path: str, *, is_covered: bool
+) -> None:
+    assert covers(rule, path, WRITE) == is_covered
+
+
+@pytest.mark.parametrize(
+    ("address", "is_covered"),
+    [
+        ("https://example.org/a/b", True),
+        ("https://example.org", True),
+        ("https://example.org.evil.net/a", False),
+        ("https://example.org@evil.net/a", False),
+        ("http://example.org/a", False),
+        ("https://example.org/../a", False),
+    ],
+)
+def test_addresses_are_read_like_paths(address: str, *, is_covered: bool) -> None:
+    assert covers("fetch(https://example.org/**)", address, NETWORK) == is_covered
+
+
+# -- laws ----------------------------------------------------------------------------------------
+
+WORDS = st.text(alphabet="ab*/. \n", min_size=0, max_size=8)
+CAPABILITIES = st.sampled_from(Capability)
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Rule:
+    try:
+        return Rule.parse(f"t({draw(WORDS)})")
+    except InvalidValue:
+        return Rule.parse(draw(st.sampled_from(["t", "t(*)", "t(a *)", "t(a/**)", "t(**/b)"])))
+
+
+@given(rules(), st.lists(WORDS, min_size=1, max_size=4), CAPABILITIES)
+def test_a_rule_never_covers_a_call_of_which_it_does_not_cover_a_part(
+    rule: Rule, subjects: list[str], capability: Capability
+) -> None:
+    alone = [rule.covers(subject, capability) for subject in subjects]
+    assert rule.covers_all("t", capability, subjects) == all(alone)
+    assert rule.covers_any("t", capability, subjects) == any(alone)
+
+
+@given(rules(), WORDS, CAPABILITIES)
+def test_what_might_be_anything_is_covered_by_a_star_alone(
+    rule: Rule, text: str, capability: Capability
+) -> None:
+    assert is_unsure(f"\n{text}", capability)
+    assert rule.covers(f"\n{text}", capability) == rule.covers_everything
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Match the slow and obvious way."""
+    if not pattern:
+        return not text
+    if pattern[0] == "*":
+        return any(fits(pattern[1:], text[skipped:]) for skipped in range(len(text) + 1))
+    return text[:1] == pattern[0] and fits(pattern[1:], text[1:])
+
+
+@given(st.text(alphabet="ab*", min_size=1, max_size=7), st.text(alphabet="ab", max_size=9))
+def test_commands_fit_as_the_obvious_way_to_match_says(pattern: str, text: str) -> None:
+    assert Rule(tool="t", pattern=pattern).covers(text, EXECUTE) == fits(pattern, text)
+
+
+def leads(pattern: list[str], names: list[str]) -> bool:
+    """Match the slow and obvious way, name by name."""
+    if not pattern:
+        return not names
+    if pattern[0] == "**":
+        return any(leads(pattern[1:], names[skipped:]) for skipped in range(len(names) + 1))
+    return bool(names) and fits(pattern[0], names[0]) and leads(pattern[1:], names[1:])
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "*", "a*", "*b", "**"]), min_size=1, max_size=6),
+    st.lists(st.sampled_from(["a", "b", "ab", "ba"]), min_size=1, max_size=7),
+)
+def test_paths_fit_as_the_obvious_way_to_match_says(pattern: list[str], names: list[str]) -> None:
+    assume(pattern != ["*"])  # it covers everything
+    rule = Rule(tool="t", pattern="/".join(pattern))
+    assert rule.covers("/".join(names), READ) == leads(pattern, names)
+
+
+def test_a_long_text_of_a_model_is_matched_at_once() -> None:
+    """With backtracking this would take longer than anybody lives."""
+    rule = Rule(tool="t", pattern="*a" * 30 + "*b")
+    assert not rule.covers("a" * 100_000, EXECUTE)
+    rule = Rule(tool="t", pattern="**/*a*a*/" * 10 + "b")
+    assert not rule.covers("aaa/" * 5_000 + "c", WRITE)
+
+
+# -- suggestions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("commands", "rule"),
+    [
+        (["git log --oneline"], "bash(git log *)"),
+        (["git log -1", "git log -2"], "bash(git log *)"),
+        (["git log"], "bash(git log)"),
+        (["npm test"], "bash(npm test)"),
+        (["ls"], "bash(ls)"),
+        (["ls -la src"], "bash(ls -la src)"),
+        (["grep 'a*(b)' x"], r"bash(grep 'a\*\(b\)' x)"),
+        (["git log -1", "git status"], ""),
+        (["uv run pytest -q"], "bash(uv run pytest -q)"),
+        (["npm exec --yes evil"], "bash(npm exec --yes evil)"),
+        (["\ngit log"], ""),
+        (["git log -1", "\n$(x)"], ""),
+        (["X=1 git log -1"], ""),
+        (["'git' log -1"], ""),
+        (["$GIT log -1"], ""),
+        (["git commit -m 'a\nb'"], "bash(git commit *)"),
+        (["echo 'a\nb'"], ""),
+        (["echo " + "x" * 300], ""),
+        ([""], ""),
+    ],
+)
+def test_a_command_suggests_its_like(commands: list[str], rule: str) -> None:
+    assert suggest("bash", EXECUTE, commands) == rule
+
+
+@pytest.mark.parametrize(
+    "program",
+    """python python3 python3.11 /usr/bin/python3 bash sh zsh node perl ruby env xargs sudo eval rm
+    curl wget ssh find ./sh Python . source exec timeout awk sed dd chmod npx docker""".split(),  # noqa: SIM905 - words
+)
+def test_nothing_is_suggested_for_programs_that_do_what_they_are_told(program: str) -> None:
+    assert suggest("bash", EXECUTE, [f"{program} log x"]) == ""
+    assert suggest("bash", EXECUTE, [f"{program} x"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("paths", "rule"),
+    [
+        (["src/a.py"], "write(src/**)"),
+        (["src/a/b.py"], "write(src/a/**)"),
+        (["src/a", "src/b"], "write(src/**)"),
+        (["src/a", "lib/b"], ""),
+        (["README.md"], "write(README.md)"),
+        (["a", "b"], ""),
+        (["/srv/a"], "write(/srv/**)"),
+        (["/a"], "write(/a)"),
+        ([".git/hooks/pre-commit"], "write(.git/hooks/pre-commit)"),
+        (["src/.env"], "write(src/.env)"),
+        (["src/../a"], ""),
+        (["src/\u202ea"], "write(src/**)"),
+        (["s\u202erc/a"], ""),
+        (["a*(b)/c"], r"write(a\*\(b\)/**)"),
+        ([], "write"),
+    ],
+)
+def test_a_path_suggests_its_folder(paths: list[str], rule: str) -> None:
+    assert suggest("write", WRITE, paths) == rule
+
+
+def test_an_address_suggests_its_host() -> None:
+    assert suggest("fetch", NETWORK, ["https://a.org/b/c?d"]) == "fetch(https://a.org/**)"
+    assert suggest("fetch", NETWORK, ["https://a.org"]) == "fetch(https://a.org/**)"
+    assert suggest("fetch", NETWORK, ["https://a.org@b.net/c"]) == ""
+    assert suggest("fetch", NETWORK, ["https://a.org/", "https://b.net/"]) == ""
+
+
+@given(st.lists(st.text(max_size=20) | WORDS, max_size=3), CAPABILITIES)
+def test_what_is_suggested_covers_the_call(subjects: list[str], capability: Capability) -> None:
+    text = suggest("t", capability, subjects)
+    assert not text or Rule.parse(text).covers_all("t", capability, subjects)
+    if any(is_unsure(subject, capability) for subject in subjects):
+        assert not text

@@ -1,0 +1,299 @@
+"""Questions at a terminal, which is a real one with a test at its other end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from steno import ToolCall
+from steno.cli.asking import NO_TERMINAL, ConsoleApprover
+from steno.ports import Capability, Question, Scope, Verdict
+
+CALL = ToolCall.create("bash", {"command": "git log -1"}, id="c1")
+PATIENCE_S = 20
+
+
+def question(*, preview: str = "git log -1", rule: str = "bash(git log *)") -> Question:
+    return Question(call=CALL, capability=Capability.EXECUTE, preview=preview, rule=rule)
+
+
+class Person:
+    """Sits at a terminal: reads what is on the screen, and types."""
+
+    def __init__(self, end: int, terminal: str) -> None:
+        self._end = end
+        self.terminal = terminal
+        self.seen = ""
+
+    async def see(self, text: str) -> None:
+        """Wait until something is on the screen, behind what was looked for before."""
+        loop = asyncio.get_running_loop()
+        while text not in self.seen:
+            ready = asyncio.Event()
+            loop.add_reader(self._end, ready.set)
+            try:
+                await asyncio.wait_for(ready.wait(), PATIENCE_S)
+            finally:
+                loop.remove_reader(self._end)
+            self.seen += os.read(self._end, 65_536).decode().replace("\r\n", "\n")
+        self.before, _, self.seen = self.seen.partition(text)
+
+    def type(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self._end, keys.encode())
+
+    async def answer(self, *lines: str) -> None:
+        """Answer question after question."""
+        for line in lines:
+            await self.see("? ")
+            self.type(line)
+
+
+@contextmanager
+def sitting() -> Generator[Person]:
+    end, other_end = pty.openpty()
+    try:
+        yield Person(end, os.ttyname(other_end))
+    finally:
+        os.close(end)
+        os.close(other_end)
+
+
+def descriptors() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def told(asked: Question, act: Callable[[Person], Awaitable[None]]) -> Verdict:
+    """Ask a person, and return what they say."""
+
+    async def run() -> Verdict:
+        with sitting() as person:
+            approver = ConsoleApprover(terminal=person.terminal, actor="ada")
+            asking = asyncio.create_task(approver.ask(asked))
+            await act(person)
+            return await asyncio.wait_for(asking, PATIENCE_S)
+
+    return asyncio.run(run())
+
+
+def answered(asked: Question, *lines: str) -> Verdict:
+    return told(asked, lambda person: person.answer(*lines))
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "scope", "rule"),
+    [
+        ("y\n", Scope.ONCE, None),
+        (" YES \n", Scope.ONCE, None),
+        ("s\n", Scope.SESSION, "bash(git log *)"),
+        ("p\n", Scope.PROJECT, "bash(git log *)"),
+        ("user\n", Scope.USER, "bash(git log *)"),
+    ],
+)
+def test_yes_reaches_as_far_as_is_said(keys: str, scope: Scope, rule: str | None) -> None:
+    verdict = answered(question(), keys)
+    assert verdict == Verdict(allowed=True, actor="ada", scope=scope, rule=rule)
+
+
+@pytest.mark.parametrize("keys", ["n\n", "no\n", "\x04"])
+def test_no_and_the_end_of_the_input_deny(keys: str) -> None:
+    assert answered(question(), keys) == Verdict(allowed=False, actor="ada")
+
+
+def test_no_can_be_explained_to_the_model() -> None:
+    verdict = answered(question(), "e\n", "use git status, élan\n")
+    assert verdict == Verdict(allowed=False, actor="ada", reason="use git status, élan")
+    assert answered(question(), "e\n", "\n").reason is None
+    assert answered(question(), "e\n", "\x04").reason is None
+
+
+@pytest.mark.parametrize("keys", ["\n", "yn\n", "ok\n", "1\n"])
+def test_what_is_no_answer_is_asked_again(keys: str) -> None:
+    assert not answered(question(), keys, "n\n").allowed
+
+
+@pytest.mark.parametrize("keys", ["s\n", "p\n", "u\n"])
+def test_without_a_rule_nothing_reaches_beyond_the_call(keys: str) -> None:
+    async def act(person: Person) -> None:
+        await person.see("? ")
+        assert "[s]ession" not in person.before
+        assert "rule" not in person.before
+        person.type(keys)
+        await person.answer("y\n")
+
+    assert told(question(rule=""), act) == Verdict(allowed=True, actor="ada")
+
+
+def test_what_was_typed_before_the_question_is_no_answer() -> None:
+    async def run() -> Verdict:
+        with sitting() as person:
+            person.type("y\ny\n")
+            await person.see("y\ny\n")  # the terminal echoes it: it has arrived
+            approver = ConsoleApprover(terminal=person.terminal, actor="ada")
+            asking = asyncio.create_task(approver.ask(question()))
+            await person.answer("n\n")
+            return await asyncio.wait_for(asking, PATIENCE_S)
+
+    assert not asyncio.run(run()).allowed
+
+
+# -- what is shown -------------------------------------------------------------------------------
+
+
+def shown(asked: Question) -> str:
+    """Return what is on the screen when an answer is expected."""
+    seen: list[str] = []
+
+    async def act(person: Person) -> None:
+        await person.see("? ")
+        seen.append(person.before)
+        person.type("n\n")
+
+    told(asked, act)
+    return seen[0]
+
+
+def test_the_call_the_rule_and_the_choice_are_shown() -> None:
+    assert shown(question()) == (
+        "bash asks for permission to execute:\n"
+        "│ git log -1\n"
+        "rule for more than once: bash(git log *)\n"
+        "[y]es, once / for the [s]ession / [p]roject / [u]ser / [n]o / no, and [e]xplain why"
+    )
+
+
+def test_without_a_preview_the_arguments_are_shown() -> None:
+    assert '│ {"command":"git log -1"}\n' in shown(question(preview=""))
+
+
+def test_what_a_model_wrote_cannot_act_on_the_terminal_or_pass_for_a_question() -> None:
+    preview = "ls \x1b[2J\x1b]0;title\x07\u202e\rok\nread asks for permission to read:\n[y]es"
+    screen = shown(question(preview=preview))
+    assert "\x1b" not in screen
+    assert "\\x1b[2J\\x1b]0;title\\x07\\u202e\\rok\n" in screen
+    assert "\n│ read asks for permission to read:\n│ [y]es\n" in screen
+
+
+def test_a_long_preview_is_cut_and_can_be_viewed() -> None:
+    lines = [f"line {number}" for number in range(100)] + ["x" * 3_000]
+    seen: list[str] = []
+
+    async def act(person: Person) -> None:
+        for keys in ("v\n", "n\n"):
+            await person.see("[v]iew all of it? ")
+            seen.append(person.before)
+            person.type(keys)
+
+    told(question(preview="\n".join(lines)), act)
+    cut, whole = seen
+    assert "│ line 29\n│ … 41 lines are not shown …\n│ line 71\n" in cut
+    assert "xx … and 1,000 more characters\n" in cut
+    assert "".join([f"│ {line}\n" for line in lines]) in whole
+
+
+def test_a_diff_has_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    screen = shown(question(preview="--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same"))
+    assert "\x1b[31m│ -old\x1b[0m\n" in screen
+    assert "\x1b[32m│ +new\x1b[0m\n" in screen
+    assert "\n│  same\n" in screen
+
+
+# -- around it -----------------------------------------------------------------------------------
+
+
+def test_questions_are_asked_one_after_the_other() -> None:
+    async def run() -> list[Verdict]:
+        with sitting() as person:
+            approver = ConsoleApprover(terminal=person.terminal, actor="ada")
+            asking = asyncio.gather(
+                *[approver.ask(question(preview=f"command {number}")) for number in range(3)]
+            )
+            for number, keys in enumerate(("y\n", "n\n", "s\n")):
+                await person.see("? ")
+                assert person.before.count("asks for permission") == 1
+                assert f"│ command {number}\n" in person.before
+                person.type(keys)
+            return list(await asyncio.wait_for(asking, PATIENCE_S))
+
+    verdicts = asyncio.run(run())
+    assert [verdict.allowed for verdict in verdicts] == [True, False, True]
+    assert [verdict.scope for verdict in verdicts] == [Scope.ONCE, Scope.ONCE, Scope.SESSION]
+
+
+def test_a_question_can_be_cancelled_and_the_next_one_asked() -> None:
+    async def run() -> Verdict:
+        with sitting() as person:
+            approver = ConsoleApprover(terminal=person.terminal, actor="ada")
+            open_files = descriptors()
+            asking = asyncio.create_task(approver.ask(question()))
+            await person.see("? ")
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.wait_for(asking, PATIENCE_S)
+            assert descriptors() == open_files
+            asking = asyncio.create_task(approver.ask(question()))
+            await person.answer("y\n")
+            return await asyncio.wait_for(asking, PATIENCE_S)
+
+    assert asyncio.run(run()).allowed
+
+
+def test_the_loop_goes_on_while_a_person_thinks() -> None:
+    async def act(person: Person) -> None:
+        await person.see("? ")
+        for _ in range(100):
+            await asyncio.sleep(0)
+        person.type("y")
+        for _ in range(100):
+            await asyncio.sleep(0)
+        person.type("\n")
+
+    assert told(question(), act).allowed
+
+
+def test_who_goes_away_has_said_no() -> None:
+    async def run() -> Verdict:
+        end, other_end = pty.openpty()
+        person = Person(end, os.ttyname(other_end))
+        approver = ConsoleApprover(terminal=person.terminal, actor="ada")
+        asking = asyncio.create_task(approver.ask(question()))
+        await person.see("? ")
+        os.close(end)
+        try:
+            return await asyncio.wait_for(asking, PATIENCE_S)
+        finally:
+            os.close(other_end)
+
+    assert not asyncio.run(run()).allowed
+
+
+def test_without_a_terminal_nothing_is_allowed(tmp_path: Path) -> None:
+    file = tmp_path / "answers"
+    file.write_text("y\n" * 10, encoding="utf-8")
+    for place in (file, tmp_path / "missing"):
+        verdict = asyncio.run(ConsoleApprover(terminal=str(place)).ask(question()))
+        assert verdict == Verdict(allowed=False, actor="nobody", reason=NO_TERMINAL)
+    assert file.read_text(encoding="utf-8") == "y\n" * 10
+
+
+def test_whoever_is_logged_in_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "grace")
+
+    async def run() -> Verdict:
+        with sitting() as person:
+            asking = asyncio.create_task(ConsoleApprover(terminal=person.terminal).ask(question()))
+            await person.answer("y\n")
+            return await asyncio.wait_for(asking, PATIENCE_S)
+
+    assert asyncio.run(run()).actor == "grace"

@@ -1,0 +1,333 @@
+"""`steno permissions`, and the file behind it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steno.agent.rules import Rule
+from steno.cli.grants import GrantsFile, Kept, add_commands, format_grants, parse_grants
+from steno.errors import InvalidDocument, InvalidValue, LogError, Missing, StenoError, Unavailable
+from steno.ports import Grants, Scope
+from steno.testing import texts
+
+PROJECT, USER = Scope.PROJECT, Scope.USER
+
+
+@pytest.fixture(autouse=True)
+def settings(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own folder, which is not there yet."""
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return home / ".config" / "steno"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that commands are run in."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def write(settings: Path, text: str | bytes) -> Path:
+    settings.mkdir(parents=True, exist_ok=True)
+    file = settings / "grants.toml"
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    file.chmod(0o600)
+    return file
+
+
+# -- what is kept --------------------------------------------------------------------------------
+
+
+def test_what_is_allowed_holds_for_its_project_or_for_the_user(project: Path) -> None:
+    grants: Grants = GrantsFile(project)
+    assert grants.rules() == ()
+    grants.add("write(src/**)", PROJECT)
+    grants.add("bash(git log *)", USER)
+    grants.add("bash(git log *)", USER)
+    assert grants.rules() == ("write(src/**)", "bash(git log *)")
+    assert GrantsFile(project.parent).rules() == ("bash(git log *)",)
+    assert GrantsFile(project / "src").rules() == ("bash(git log *)",)
+
+
+def test_a_project_is_known_by_its_real_path(project: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    GrantsFile(link / ".." / "link").add("write", PROJECT)
+    assert GrantsFile(project).rules() == ("write",)
+    link.unlink()
+    link.mkdir()
+    assert GrantsFile(link).rules() == ()
+
+
+def test_nothing_in_a_project_allows_anything(project: Path) -> None:
+    for folder in (project, project / ".steno", project / ".config" / "steno"):
+        write(folder, '[user]\nallow = ["*"]\n')
+    assert GrantsFile(project).rules() == ()
+
+
+def test_the_file_is_of_the_user_alone(project: Path, settings: Path) -> None:
+    GrantsFile(project).add("write", PROJECT)
+    file = settings / "grants.toml"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert settings.stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in settings.iterdir()) == ["grants.toml", "grants.toml.lock"]
+
+
+def test_the_folder_of_settings_can_be_elsewhere(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "elsewhere"))
+    GrantsFile(project).add("write", USER)
+    assert (tmp_path / "elsewhere" / "steno" / "grants.toml").exists()
+
+
+def test_without_a_home_nothing_can_be_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    with pytest.raises(InvalidValue, match="no home folder is known"):
+        GrantsFile(project)
+
+
+def test_a_link_to_the_file_stays_a_link(project: Path, settings: Path, tmp_path: Path) -> None:
+    settings.mkdir(parents=True)
+    (settings / "grants.toml").symlink_to(tmp_path / "kept.toml")
+    GrantsFile(project).add("write", USER)
+    assert (settings / "grants.toml").is_symlink()
+    assert GrantsFile(project).rules() == ("write",)
+
+
+def test_a_person_can_read_it(project: Path, settings: Path) -> None:
+    GrantsFile(project).add("bash(git log *)", USER)
+    GrantsFile(project).add(r"bash(echo \(\"\))".replace('\\"', '"'), PROJECT)
+    text = (settings / "grants.toml").read_text(encoding="utf-8")
+    assert text.startswith("# What you have allowed steno for good")
+    assert '[user]\nallow = [\n    "bash(git log *)",\n]\n' in text
+    assert f'[projects."{project}"]\nallow = [\n    "bash(echo \\\\(\\"\\\\))",\n]\n' in text
+
+
+def test_what_is_taken_back_is_gone(project: Path, settings: Path) -> None:
+    grants = GrantsFile(project)
+    for rule in ("write", "bash"):
+        grants.add(rule, PROJECT)
+        grants.add(rule, USER)
+    assert grants.revoke("write", PROJECT)
+    assert grants.rules() == ("bash", "write")
+    assert grants.revoke("write", USER)
+    assert not grants.revoke("write", USER)
+    assert grants.revoke("bash", PROJECT)
+    assert "projects" not in (settings / "grants.toml").read_text(encoding="utf-8")
+    assert grants.rules() == ("bash",)
+
+
+@pytest.mark.parametrize("scope", [Scope.ONCE, Scope.SESSION])
+def test_what_is_for_less_is_not_kept_here(project: Path, settings: Path, scope: Scope) -> None:
+    with pytest.raises(InvalidValue, match="only what is for the project or for the user"):
+        GrantsFile(project).add("write", scope)
+    assert not settings.exists()
+
+
+def test_what_is_no_rule_is_not_kept(project: Path, settings: Path) -> None:
+    with pytest.raises(InvalidValue, match="the pattern is empty"):
+        GrantsFile(project).add("bash()", USER)
+    assert not settings.exists()
+
+
+def test_a_project_whose_path_no_text_can_hold_is_refused(tmp_path: Path) -> None:
+    grants = GrantsFile(tmp_path / os.fsdecode(b"\xff"))
+    assert grants.rules() == ()
+    with pytest.raises(InvalidValue, match="not UTF-8"):
+        grants.add("write", PROJECT)
+    grants.add("write", USER)
+    assert grants.rules() == ("write",)
+
+
+# -- bad files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ('[user]\nallow = ["bash"\n[x]\n', 3, "Unclosed array"),
+        ('[user]\nallow = ["bash", "bash()"]\n', 2, "rule: the pattern is empty"),
+        ('[user]\nallow = [\n"write",\n1234]\n', 4, "must be a rule in quotes"),
+        ('[user]\nallow = "bash"\n', 2, "must be a list of rules"),
+        ('[user]\nallow = []\ndeny = ["bash(rm *)"]\n', 3, "is not known here, only allow"),
+        ('[users]\nallow = ["bash"]\n', 1, "is not known here, only user and projects"),
+        ("# mine\nuser = 1\n", 2, "must be a table"),
+        ('\nprojects = ["/a"]\n', 2, "must be a table"),
+        ('[projects]\n"/a" = ["bash"]\n', 2, "must be a table"),
+        ('[projects."/a"]\nalow = ["bash"]\n', 2, "is not known here, only allow"),
+        ('[user]\nallow = ["bash"]\n[user]\n', 3, "Cannot declare"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_line_and_nothing_in_it_counts(
+    project: Path, settings: Path, text: str, line: int, problem: str
+) -> None:
+    file = write(settings, text)
+    grants = GrantsFile(project)
+    for attempt in (grants.rules, lambda: grants.add("write", USER)):
+        with pytest.raises(InvalidDocument) as refused:
+            attempt()
+        assert str(file) in str(refused.value)
+        assert f"line {line}" in str(refused.value)
+        assert problem in str(refused.value)
+    assert file.read_text(encoding="utf-8") == text
+
+
+def test_a_file_that_is_no_text_is_refused(project: Path, settings: Path) -> None:
+    write(settings, b'[user]\nallow = ["\xff"]\n')
+    with pytest.raises(InvalidDocument, match=r"grants\.toml: not UTF-8; mend it or remove it"):
+        GrantsFile(project).rules()
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_may_write_to_does_not_count(
+    project: Path, settings: Path, mode: int
+) -> None:
+    write(settings, '[user]\nallow = ["*"]\n').chmod(mode)
+    with pytest.raises(Unavailable, match="others may write to it"):
+        GrantsFile(project).rules()
+
+
+def test_a_place_that_cannot_be_written_to_is_named(project: Path, home: Path) -> None:
+    (home / ".config").write_text("in the way", encoding="utf-8")
+    with pytest.raises(LogError, match=r"grants\.toml: cannot be read or written"):
+        GrantsFile(project).add("write", USER)
+
+
+# -- many at once --------------------------------------------------------------------------------
+
+
+ADD_SOME = """
+import sys
+from pathlib import Path
+from steno.cli.grants import GrantsFile
+from steno.ports import Scope
+for number in range(10):
+    GrantsFile(Path(sys.argv[1])).add(f"{sys.argv[2]}{number}", Scope.PROJECT)
+"""
+
+
+def test_two_processes_lose_nothing_of_each_other(project: Path) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", ADD_SOME, project, name]) for name in ("a", "b")
+    ]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
+    assert sorted(GrantsFile(project).rules()) == [f"{n}{i}" for n in "ab" for i in range(10)]
+
+
+# -- laws ----------------------------------------------------------------------------------------
+
+
+def is_rule(text: str) -> bool:
+    try:
+        Rule.parse(text)
+    except InvalidValue:
+        return False
+    return True
+
+
+RULES = st.lists(
+    texts().map(lambda text: f"bash({text})").filter(is_rule)
+    | st.sampled_from(["write", 'bash(echo "a" \\\\)', "bash(𝕏 é *)"]),
+    unique=True,
+    max_size=3,
+).map(tuple)
+
+
+@given(st.builds(Kept, user=RULES, projects=st.dictionaries(texts(), RULES.filter(bool))))
+def test_what_is_written_is_read_back(kept: Kept) -> None:
+    text = format_grants(kept)
+    assert parse_grants(text.encode(), "here") == kept
+    assert all(line.isprintable() for line in text.split("\n"))
+
+
+@given(st.binary(max_size=40) | texts().map(str.encode))
+def test_any_bytes_are_grants_or_refused(data: bytes) -> None:
+    try:
+        kept = parse_grants(data, "here")
+    except InvalidDocument:
+        return
+    assert set(tomllib.loads(data.decode())) <= {"user", "projects"}
+    assert all(is_rule(rule) for rule in kept.user)
+
+
+# -- commands ------------------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> int:
+    parser = argparse.ArgumentParser(prog="steno")
+    add_commands(parser.add_subparsers(required=True))
+    options = parser.parse_args(["permissions", *arguments])
+    status: int = options.run(options)
+    return status
+
+
+def test_commands_allow_list_and_revoke(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("list") == 0
+    assert capsys.readouterr().err == "steno: nothing is allowed for good\n"
+    assert command("allow", "bash(git log *)", "--project") == 0
+    assert capsys.readouterr().err == "steno: allowed for this project: bash(git log *)\n"
+    assert command("allow", "write(docs/**)", "--user") == 0
+    assert command("allow", "edit", "--project", "--folder", str(project.parent)) == 0
+    capsys.readouterr()
+    assert command("list") == 0
+    assert capsys.readouterr().out == (
+        "for      rule\nproject  bash(git log *)\nuser     write(docs/**)\n"
+    )
+    assert command("list", "--all") == 0
+    assert f"{project.parent}  edit\n" in capsys.readouterr().out
+    assert command("revoke", "bash(git log *)") == 0
+    assert capsys.readouterr().err == "steno: no longer allowed for this project: bash(git log *)\n"
+    assert GrantsFile(project).rules() == ("write(docs/**)",)
+
+
+def test_the_list_is_there_for_programs(
+    project: Path, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command("allow", "bash(git log *)", "--project")
+    command("allow", "edit", "--project", "--folder", str(project.parent))
+    capsys.readouterr()
+    command("list", "--json", "--all")
+    assert json.loads(capsys.readouterr().out) == {
+        "file": str(settings / "grants.toml"),
+        "folder": str(project),
+        "project": ["bash(git log *)"],
+        "user": [],
+        "other_projects": {str(project.parent): ["edit"]},
+    }
+
+
+def test_revoking_can_be_about_one_of_both(project: Path) -> None:
+    for scope in ("--project", "--user"):
+        command("allow", "write", scope)
+    command("revoke", "write", "--user")
+    assert GrantsFile(project).rules() == ("write",)
+    with pytest.raises(Missing, match="this rule is not allowed here"):
+        command("revoke", "write", "--user")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["allow", "bash"], ["allow", "bash", "--user", "--project"], ["allow"], []]
+)
+def test_a_command_that_does_not_say_for_whom_is_refused(
+    project: Path, arguments: list[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command(*arguments)
+
+
+def test_a_rule_that_is_none_is_refused_in_words(project: Path) -> None:
+    with pytest.raises(StenoError, match="rule: "):
+        command("allow", "bash(", "--user")
