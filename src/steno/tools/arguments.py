@@ -1,0 +1,18 @@
+"""The arguments of a call as a value of the tool's own, or a reason that a model can act on."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from steno.call import ToolCall
+from steno.errors import InvalidArguments, ToolFailed
+
+T = TypeVar("T")
+
+
+def arguments_of(call: ToolCall, type: type[T]) -> T:
+    """Return the arguments of a call. Raises ToolFailed if they do not fit."""
+    try:
+        return call.arguments_as(type)
+    except InvalidArguments as exc:
+        raise ToolFailed(f"{call.name}: {exc}") from None

@@ -1,0 +1,151 @@
+"""A change of a file that is worked out and not made yet: shown as a diff first, then made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple, TypeAlias
+
+from steno.ports import ToolOutput
+from steno.tools.descent import quoted
+from steno.tools.text_file import read_text
+from steno.tools.truncate import shorten
+from steno.tools.workspace import Fingerprint, Workspace
+
+_AROUND: Final = 3
+_MOST_COMPARED: Final = 4_000
+"""Comparing takes the square of this in the worst case, and a model may write the worst case."""
+_MOST_SHOWN: Final = 200
+_Step: TypeAlias = tuple[str, int, int, int, int]
+
+
+class Diff(NamedTuple):
+    """What differs between two texts, line by line, in the unified format."""
+
+    text: str
+    added: int
+    removed: int
+
+
+class Change(NamedTuple):
+    """What a file would hold instead of what it holds."""
+
+    path: str
+    """As the workspace spells it."""
+    before: bytes | None
+    """None if there is no file yet."""
+    after: bytes
+    diff: Diff
+
+    @classmethod
+    def of(cls, path: str, before: bytes | None, after: bytes) -> Change:
+        """Compare what is there with what is to be there."""
+        return cls(path, before, after, _compare(path, before, after))
+
+    @property
+    def shown(self) -> str:
+        """The diff, for whoever decides about it; a sentence if there is nothing in it."""
+        return self.diff.text or (
+            f"{self.path}: {'an empty file' if self.before is None else 'no change'}"
+        )
+
+    def make(self, workspace: Workspace) -> ToolOutput:
+        """Write the file, unless it is no longer what it was. Raises ToolFailed."""
+        expected = None if self.before is None else Fingerprint.of(self.before)
+        workspace.write_file(self.path, self.after, expected=expected)
+        return self._output()
+
+    def _output(self) -> ToolOutput:
+        counts = f"+{self.diff.added} -{self.diff.removed} lines"
+        if self.before is None:
+            text = f"created {self.path} ({counts})"  # the model has just said what is in it
+        else:
+            shown = shorten(self.diff.text, most_lines=_MOST_SHOWN).text
+            text = f"changed {self.path} ({counts})\n{shown}"
+        details = {
+            "path": self.path,
+            "added": self.diff.added,
+            "removed": self.diff.removed,
+            "diff": shorten(self.diff.text).text,
+        }
+        return ToolOutput.of(text, details=details)
+
+
+def _compare(path: str, before: bytes | None, after: bytes) -> Diff:
+    old, new = _lines(before or b""), _lines(after)
+    name = path if path.isprintable() else quoted(path)
+    if old is None or new is None:
+        return Diff(f"{name}: {len(before or b''):,} bytes become {len(after):,} bytes\n", 0, 0)
+    steps = list(_steps(old, new))
+    added = sum(b2 - b1 for tag, _, _, b1, b2 in steps if tag != "equal")
+    removed = sum(a2 - a1 for tag, a1, a2, _, _ in steps if tag != "equal")
+    if not steps:
+        return Diff("", 0, 0)
+    header = f"--- {'/dev/null' if before is None else name}\n+++ {name}\n"
+    hunks = "".join(part for group in _groups(steps) for part in _hunk(group, old, new))
+    return Diff(header + hunks, added, removed)
+
+
+def _lines(data: bytes) -> list[str] | None:
+    """Return the lines with their ends, of which LF is the only one; None if this is no text."""
+    file = read_text(data)
+    if file is None:
+        return None
+    lines = [line + "\n" for line in file.text.split("\n")]
+    last = lines.pop().removesuffix("\n")
+    return [*lines, last] if last else lines
+
+
+def _steps(old: Sequence[str], new: Sequence[str]) -> Iterator[_Step]:
+    """Yield the steps from one to the other, if there are any; only the middle is compared."""
+    shortest = min(len(old), len(new))
+    head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
+    most = shortest - head
+    tail = next((i for i in range(most) if old[-1 - i] != new[-1 - i]), most)
+    a, b = old[head : len(old) - tail], new[head : len(new) - tail]
+    if not a and not b:
+        return
+    yield "equal", 0, head, 0, head
+    if len(a) + len(b) <= _MOST_COMPARED:
+        for tag, a1, a2, b1, b2 in SequenceMatcher(None, a, b).get_opcodes():
+            yield tag, head + a1, head + a2, head + b1, head + b2
+    else:
+        yield "replace", head, len(old) - tail, head, len(new) - tail
+    yield "equal", len(old) - tail, len(old), len(new) - tail, len(new)
+
+
+def _groups(steps: Sequence[_Step]) -> Iterator[list[_Step]]:
+    """Yield the steps that stand together, with a few equal lines around them."""
+    group: list[_Step] = []
+    last = len(steps) - 1
+    for index, (tag, a1, a2, b1, b2) in enumerate(steps):
+        is_short = 0 < index < last and a2 - a1 <= 2 * _AROUND
+        if tag != "equal" or is_short:
+            group.append((tag, a1, a2, b1, b2))
+        else:
+            if group:
+                stop = min(a2 - a1, _AROUND)
+                yield [*group, (tag, a1, a1 + stop, b1, b1 + stop)]
+            start = min(a2 - a1, _AROUND)
+            group = [(tag, a2 - start, a2, b2 - start, b2)]
+
+
+def _hunk(group: Sequence[_Step], old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    (_, a1, _, b1, _), (_, _, a2, _, b2) = group[0], group[-1]
+    yield f"@@ -{_range(a1, a2)} +{_range(b1, b2)} @@\n"
+    for tag, a_start, a_stop, b_start, b_stop in group:
+        if tag == "equal":
+            yield from (_line(" ", line) for line in old[a_start:a_stop])
+        else:
+            yield from (_line("-", line) for line in old[a_start:a_stop])
+            yield from (_line("+", line) for line in new[b_start:b_stop])
+
+
+def _range(start: int, stop: int) -> str:
+    # The format counts from 1, and names the line before where there is none.
+    length = stop - start
+    return f"{start + 1 if length else start},{length}"
+
+
+def _line(mark: str, line: str) -> str:
+    return mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"

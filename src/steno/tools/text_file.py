@@ -1,0 +1,115 @@
+"""What the bytes of a file are: text in some encoding, an image, or something else.
+
+Text is known by its byte order mark, as UTF-8, or as one byte per character where nothing in it
+looks like anything but text. It goes back into bytes the way it came. This file opens nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+_MARKS: Final = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+
+# Windows writes quotes and dashes where Latin-1 has control characters; a few bytes mean nothing
+# to it, and then it was Latin-1.
+_ONE_BYTE: Final = ("cp1252", "latin-1")
+_NOT_IN_TEXT: Final = bytes({*range(0x20), 0x7F} - set(b"\t\n\r\f\x1b"))
+
+_IMAGES: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+_KINDS: Final = (
+    (b"%PDF-", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive, or a document that is one"),
+    (b"\x1f\x8b", "gzip-compressed data"),
+    (b"BZh", "bzip2-compressed data"),
+    (b"\xfd7zXZ\x00", "xz-compressed data"),
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+    (b"\x7fELF", "an ELF program or library"),
+    (b"\xcf\xfa\xed\xfe", "a Mach-O program or library"),
+    (b"\xca\xfe\xba\xbe", "a Java class or a Mach-O program"),
+    (b"MZ", "a Windows program or library"),
+    (b"\x00asm", "a WebAssembly module"),
+    (b"OggS", "Ogg audio or video"),
+    (b"ID3", "MP3 audio"),
+)
+
+
+class TextFile(NamedTuple):
+    """The text of a file, and how to write it back."""
+
+    text: str
+    encoding: str
+    mark: bytes = b""
+    """The byte order mark that it begins with, if it does."""
+
+    @property
+    def label(self) -> str:
+        """The encoding by a name that Python knows, and that says whether UTF-8 has a mark."""
+        return "utf-8-sig" if self.mark and self.encoding == "utf-8" else self.encoding
+
+    @property
+    def line_end(self) -> str:
+        """What most lines end with: CR LF or LF."""
+        return "\r\n" if self.text.count("\r\n") * 2 > self.text.count("\n") else "\n"
+
+    def bytes_of(self, text: str) -> bytes:
+        """Return another text as bytes, in the same way. Raises UnicodeEncodeError."""
+        return self.mark + text.encode(self.encoding)
+
+
+def read_text(data: bytes) -> TextFile | None:
+    """Return what the bytes say; None if they are not text."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return _decode(data[len(mark) :], encoding, mark)
+    if b"\0" in data:
+        guess = _guess_utf_16(data)
+        return None if guess is None else _decode(data, guess)
+    if found := _decode(data, "utf-8"):
+        return found
+    if len(data.translate(None, _NOT_IN_TEXT)) < len(data):
+        return None
+    return next(filter(None, (_decode(data, encoding) for encoding in _ONE_BYTE)), None)
+
+
+def image_type(data: bytes) -> str | None:
+    """Return the MIME type of an image that models can look at; None for anything else."""
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime_type for magic, mime_type in _IMAGES if data.startswith(magic)), None)
+
+
+def kind_of(data: bytes) -> str:
+    """Say what bytes are that are no text, as far as their beginning tells."""
+    return next((kind for magic, kind in _KINDS if data.startswith(magic)), "binary data")
+
+
+def _decode(data: bytes, encoding: str, mark: bytes = b"") -> TextFile | None:
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else TextFile(text, encoding, mark)
+
+
+def _guess_utf_16(data: bytes) -> str | None:
+    """Tell UTF-16 without a mark by its zeros: every other byte, as far as it is Latin."""
+    sample = data[:4096]
+    first, second = sample[0::2], sample[1::2]
+    if second.count(0) * 2 > len(second) and 0 not in first:
+        return "utf-16-le"
+    if first.count(0) * 2 > len(first) and 0 not in second:
+        return "utf-16-be"
+    return None

@@ -1,0 +1,140 @@
+"""Long output made short enough for a model: its beginning and its end, and what lies between.
+
+What is shown is always a prefix and a suffix of the text, cut between lines where lines are short
+enough, and never inside a character. This file knows no tool; where the whole of an output is
+kept is the `Stage`'s business.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from steno.ports import Stage
+from steno.value import replace_lone_surrogates
+
+MOST_LINES: Final = 2_000
+MOST_BYTES: Final = 50_000
+"""Some 12,000 tokens: much for a model, and little beside a compiler that has lost its way."""
+BLOB: Final = "blob:"
+"""How the path of something begins that was kept, and is no file: `blob:<sha256>`."""
+
+
+class Shortened(NamedTuple):
+    """A text that fits, and how much of the whole is not in it."""
+
+    text: str
+    left_out_lines: int
+    """Lines of which nothing is shown, or not all."""
+    left_out_bytes: int
+
+
+def shorten(
+    text: str, *, most_lines: int = MOST_LINES, most_bytes: int = MOST_BYTES, hint: str = ""
+) -> Shortened:
+    """Return the beginning and the end of a text that is too long, with a line between them.
+
+    That line says how much was left out, and then the `hint`; it comes on top of the limits.
+    """
+    cut = _cut(text.encode(), most_lines=most_lines, most_bytes=most_bytes)
+    if cut is None:
+        return Shortened(text, 0, 0)
+    return Shortened(cut.around(hint), cut.lines, cut.bytes)
+
+
+def output_of(
+    output: str | bytes,
+    stage: Stage,
+    *,
+    most_lines: int = MOST_LINES,
+    most_bytes: int = MOST_BYTES,
+) -> tuple[str, dict[str, Any]]:
+    """Return what a model should see of an output, and details that name the whole of it.
+
+    Where something was left out, the whole is kept beside the record, the text says how to read
+    it, and the details are `full_output` (a SHA-256), `lines` and `bytes`; otherwise there are
+    none. Keeping may block.
+    """
+    data = output if isinstance(output, bytes) else replace_lone_surrogates(output).encode()
+    text = data.decode("utf-8", "replace")
+    cut = _cut(text.encode(), most_lines=most_lines, most_bytes=most_bytes)
+    if cut is None:
+        return text, {}
+    sha256 = stage.keep(data)
+    column = f", column {cut.column}" if cut.column > 1 else ""
+    hint = f'to see it, call read with path "{BLOB}{sha256}", offset {cut.first_line}{column}'
+    details = {"full_output": sha256, "lines": _count_lines(data), "bytes": len(data)}
+    return cut.around(hint), details
+
+
+class _Cut(NamedTuple):
+    head: bytes
+    tail: bytes
+    first_line: int
+    """The first line that is not shown, or not all of it; counted from 1."""
+    lines: int
+    bytes: int
+
+    @property
+    def column(self) -> int:
+        """The first character of that line that is not shown; counted from 1."""
+        return len(self.head[self.head.rfind(b"\n") + 1 :].decode()) + 1
+
+    def around(self, hint: str) -> str:
+        """Return what is shown, around a line about what is not."""
+        lines = "1 line" if self.lines == 1 else f"{self.lines:,} lines"
+        note = f"{lines} ({self.bytes:,} bytes) left out here"
+        marker = f"[... {note}{'; ' if hint else ''}{hint} ...]\n"
+        head, tail = self.head.decode(), self.tail.decode()
+        return f"{head}{'' if not head or head.endswith(chr(10)) else chr(10)}{marker}{tail}"
+
+
+def _cut(data: bytes, *, most_lines: int, most_bytes: int) -> _Cut | None:
+    """Cut a hole into what has too many lines or bytes; None if it fits."""
+    if len(data) <= most_bytes and _count_lines(data) <= most_lines:
+        return None
+    head = _head_length(data, most_lines - most_lines // 2, most_bytes - most_bytes // 2)
+    tail = _tail_start(data, most_lines // 2, most_bytes // 2, head)
+    return _Cut(
+        head=data[:head],
+        tail=data[tail:],
+        first_line=data.count(b"\n", 0, head) + 1,
+        lines=_count_lines(data[head:tail]),
+        bytes=tail - head,
+    )
+
+
+def _count_lines(data: bytes) -> int:
+    return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+
+
+def _head_length(data: bytes, most_lines: int, most_bytes: int) -> int:
+    """Return where the beginning ends: behind a line, or in one that takes all the room."""
+    end = 0
+    for _ in range(most_lines):
+        line_end = data.find(b"\n", end, most_bytes) + 1
+        if not line_end:
+            room = min(most_bytes, len(data))
+            return end if end * 2 >= most_bytes else _character_start(data, room)
+        end = line_end
+    return end
+
+
+def _tail_start(data: bytes, most_lines: int, most_bytes: int, head: int) -> int:
+    """Return where the end begins, not before the end of the head; the same way round."""
+    lowest = max(head, len(data) - most_bytes)
+    start = len(data)
+    for _ in range(most_lines):
+        line_start = data.rfind(b"\n", lowest, max(start - 1, lowest)) + 1
+        if not line_start:
+            if (len(data) - start) * 2 >= most_bytes:
+                return start
+            return _character_start(data, lowest, forward=True)
+        start = line_start
+    return start
+
+
+def _character_start(data: bytes, at: int, *, forward: bool = False) -> int:
+    """Return the nearest place that is not inside a character of UTF-8."""
+    while 0 < at < len(data) and data[at] & 0b1100_0000 == 0b1000_0000:
+        at += 1 if forward else -1
+    return at

@@ -1,0 +1,338 @@
+"""The folders that a model may touch, and how files in them are read and written.
+
+Every path is walked by `descend`, which cannot be led out of them. Writing replaces a file at
+once: whoever looks sees the old content or the new, and after a failure the old. What was read is
+remembered, so that nothing is overwritten that the model has not seen. This file knows no tool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple, TypeVar, final
+
+from steno.errors import ToolFailed, Unavailable
+from steno.tools.descent import (
+    CREATE_FILE,
+    MOST_LEVELS,
+    OPEN_FILE,
+    OPEN_FOLDER,
+    Names,
+    Place,
+    descend,
+    explained,
+    quoted,
+)
+from steno.value import is_text
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""How large a file may be that is read as a whole."""
+
+T = TypeVar("T")
+
+
+class Fingerprint(NamedTuple):
+    """What content is known by. A file that was only touched, or put back, is the same."""
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, data: bytes) -> Fingerprint:
+        """Return the fingerprint of some content."""
+        return cls(len(data), hashlib.sha256(data).hexdigest())
+
+
+@final
+class Workspace:
+    """Some folders, the first of which is the one that relative paths start from.
+
+    Paths come from models: absolute or relative, through links or `..`, what counts is that the
+    real file lies in one of the folders. Everything here raises ToolFailed otherwise, and for
+    whatever the file system refuses. Methods may block, and may be called from any thread.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        if (
+            not {os.open, os.stat, os.access, os.mkdir, os.readlink, os.rename}
+            <= os.supports_dir_fd
+        ):
+            raise Unavailable("workspace: this platform cannot open files relative to a folder")
+        if not roots:
+            raise Unavailable("workspace: there must be at least one folder")
+        self.roots: Final = tuple(_real_folder(root) for root in roots)
+        self._base: Final = _names(self.roots[0])
+        every = [_names(root) for root in self.roots]
+        # A folder inside another is reached through that one: above the outermost folders, nothing
+        # can be changed by a model.
+        self._tops: Final = frozenset(
+            names for names in every if not any(_is_inside(names, other) for other in every)
+        )
+        self._known: Final[dict[Names, Fingerprint]] = {}
+
+    @property
+    def root(self) -> Path:
+        """The folder that relative paths start from."""
+        return self.roots[0]
+
+    # -- names -------------------------------------------------------------------------------
+
+    def relative(self, path: str) -> str:
+        """Return the one spelling of a path that rules are about, whether or not it is there.
+
+        The real path, with links resolved: relative to the first folder and with `/` between the
+        names (`.` for the folder itself), absolute if it lies in another folder.
+        """
+        with explained(path), self._descend(path) as place:
+            return self._spelled(place.names)
+
+    def files(self, under: str = ".") -> Iterator[str]:
+        """Yield the names of all regular files below a folder, as `relative` spells them.
+
+        In order, by the names of folders first. Links are not followed, and not named either;
+        left out are folders that may not be read, and names that are not UTF-8, since no model
+        could say them. A file is the only one below itself.
+        """
+        with explained(under), self._descend(under) as place:
+            if not place.rest:
+                yield from map(self._spelled, _files(place.folder, place.above))
+                return
+            found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+            if stat.S_ISREG(found.st_mode):
+                yield self._spelled(place.names)
+
+    # -- content -----------------------------------------------------------------------------
+
+    def open_file(self, path: str) -> BinaryIO:
+        """Open a regular file for reading.
+
+        A file may have another name outside, as a hard link; it is in the workspace all the same.
+        """
+        with explained(path), self._descend(path) as place:
+            return _open_regular(place, path)
+
+    def read_file(self, path: str, *, most_bytes: int = MOST_BYTES) -> bytes:
+        """Return the content of a regular file that is not too large."""
+        with self.open_file(path) as file, explained(path):
+            data = file.read(most_bytes + 1)
+            size = os.fstat(file.fileno()).st_size
+        if len(data) > most_bytes:
+            raise ToolFailed(
+                f"{quoted(path)}: has {size:,} bytes, and no more than {most_bytes:,} can be read"
+                " at once; search it, or let a command take out what you need"
+            )
+        return data
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is something of that name, even if it cannot be read."""
+        with explained(path), self._descend(path) as place:
+            return not place.rest or _look(place) is not None
+
+    def write_file(self, path: str, data: bytes, *, expected: Fingerprint | None) -> None:
+        """Put content into a file, all of it or nothing, and remember it as known.
+
+        `expected` is the content that is to be replaced, None where there must be no file yet.
+        Missing folders are made; the mode of a file is kept. What is replaced is the name: another
+        name of the same file, a hard link perhaps outside, keeps the old content.
+        """
+        with explained(path), self._descend(path) as place:
+            with _folders_made(place) as folder:
+                _replace(Place(place.above, folder, place.rest[-1:]), path, data, expected=expected)
+            self._known[place.names] = Fingerprint.of(data)
+
+    # -- what the model has seen -------------------------------------------------------------
+
+    def remember(self, path: str, data: bytes) -> None:
+        """Note that the model has seen this content of a file."""
+        with explained(path), self._descend(path) as place:
+            self._known[place.names] = Fingerprint.of(data)
+
+    def check_known(self, path: str, data: bytes) -> None:
+        """Raise ToolFailed unless this content of a file is what the model saw last."""
+        with explained(path), self._descend(path) as place:
+            known = self._known.get(place.names)
+        if known is None:
+            raise ToolFailed(f"{quoted(path)}: has not been read yet; read it before changing it")
+        if known != Fingerprint.of(data):
+            raise ToolFailed(f"{quoted(path)}: has changed since it was read; read it again first")
+
+    def changed_since_read(self, path: str) -> bool:
+        """Tell whether a file is not, or no longer, what the model has seen of it."""
+        try:
+            self.check_known(path, self.read_file(path))
+        except ToolFailed:
+            return True
+        return False
+
+    def _descend(self, path: str) -> AbstractContextManager[Place]:
+        return descend(path, self._base, self._tops)
+
+    def _spelled(self, names: Names) -> str:
+        if names[: len(self._base)] == self._base:
+            return "/".join(names[len(self._base) :]) or "."
+        return "/" + "/".join(names)
+
+
+async def finished(work: Callable[[], T]) -> T:
+    """Do something that blocks in a thread, and see it through.
+
+    If we are cancelled we wait for its end before we say so: what a call does to files happens
+    while it runs, and not some time later.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    if cancelled is not None:
+        task.exception()  # looked at, so that nobody complains about it
+        raise cancelled
+    return task.result()
+
+
+# -- folders ---------------------------------------------------------------------------------
+
+
+def _real_folder(root: Path) -> Path:
+    try:
+        real = root.resolve(strict=True)
+    except (OSError, RuntimeError) as exc:
+        raise Unavailable(f"workspace: {quoted(str(root))} cannot be used: {exc}") from exc
+    if not is_text(str(real)):
+        raise Unavailable("workspace: a folder must have a name that is UTF-8")
+    if not real.is_dir():
+        raise Unavailable(f"workspace: {quoted(str(root))} is not a folder")
+    return real
+
+
+def _names(real: Path) -> Names:
+    return real.parts[1:]
+
+
+def _is_inside(names: Names, other: Names) -> bool:
+    return len(names) > len(other) and names[: len(other)] == other
+
+
+def _files(folder: int, above: Names, level: int = 0) -> Iterator[Names]:
+    """Yield the real paths of regular files in an open folder and below."""
+    with os.scandir(folder) as found:
+        entries = sorted((entry for entry in found if is_text(entry.name)), key=lambda e: e.name)
+    for entry in entries:
+        if entry.is_file(follow_symlinks=False):
+            yield (*above, entry.name)
+        elif entry.is_dir(follow_symlinks=False) and level < MOST_LEVELS:
+            with suppress(OSError):
+                below = os.open(entry.name, OPEN_FOLDER, dir_fd=folder)
+                try:
+                    yield from _files(below, (*above, entry.name), level + 1)
+                finally:
+                    os.close(below)
+
+
+@contextmanager
+def _folders_made(place: Place) -> Generator[int, None, None]:
+    """Make the folders that are missing on the way to a file; they go again after a failure."""
+    folder = place.folder
+    with ExitStack() as opened, ExitStack() as undo:
+        for name in place.rest[:-1]:
+            os.mkdir(name, dir_fd=folder)
+            undo.callback(_remove_folder, name, folder)
+            os.fsync(folder)
+            folder = os.open(name, OPEN_FOLDER, dir_fd=folder)
+            opened.callback(os.close, folder)
+        yield folder
+        undo.pop_all()
+
+
+def _remove_folder(name: str, folder: int) -> None:
+    with suppress(OSError):  # somebody else may have put something there
+        os.rmdir(name, dir_fd=folder)
+
+
+# -- files -----------------------------------------------------------------------------------
+
+
+def _open_regular(place: Place, path: str) -> BinaryIO:
+    """Open what a place names if it is a regular file, without waiting for anything else."""
+    name = place.name
+    # Looked at before, since opening a device may already do something; what counts is the second
+    # look, at what was opened.
+    _check_regular(os.stat(name, dir_fd=place.folder, follow_symlinks=False), path)
+    file = os.fdopen(os.open(name, OPEN_FILE, dir_fd=place.folder), "rb")
+    try:
+        _check_regular(os.fstat(file.fileno()), path)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _check_regular(found: os.stat_result, path: str) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(found.st_mode):
+        raise ToolFailed(f"{quoted(path)}: is a device, pipe or socket, not a file")
+
+
+def _replace(place: Place, path: str, data: bytes, *, expected: Fingerprint | None) -> None:
+    """Write beside the file and then take its name."""
+    folder, name = place.folder, place.name
+    before = _look(place)
+    if before is not None and not os.access(name, os.W_OK, dir_fd=folder):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a new name would not ask
+    temporary = f".steno-{os.urandom(8).hex()}.tmp"
+    mode = 0o666 if before is None else 0o600  # what others may not read, they never may
+    file = os.fdopen(os.open(temporary, CREATE_FILE, mode, dir_fd=folder), "wb")
+    try:
+        with file:
+            file.write(data)
+            file.flush()
+            if before is not None:
+                _keep_mode(file.fileno(), before)
+            os.fsync(file.fileno())
+        # As late as can be: no file system offers to compare and replace in one.
+        _check_content(place, path, expected)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+    os.fsync(folder)
+
+
+def _look(place: Place) -> os.stat_result | None:
+    try:
+        return os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _check_content(place: Place, path: str, expected: Fingerprint | None) -> None:
+    """Raise ToolFailed unless a file holds what is to be replaced, or is not there for None."""
+    try:
+        file = _open_regular(place, path)
+    except FileNotFoundError:
+        if expected is not None:
+            raise ToolFailed(f"{quoted(path)}: was removed since it was read") from None
+        return
+    with file:
+        if expected is None:
+            raise ToolFailed(f"{quoted(path)}: is there already; read it before changing it")
+        if Fingerprint.of(file.read(expected.size + 1)) != expected:
+            raise ToolFailed(f"{quoted(path)}: has changed since it was read; read it again first")
+
+
+def _keep_mode(file: int, before: os.stat_result) -> None:
+    """Give a file the owner and the mode of the one that it replaces, as far as we may."""
+    with suppress(PermissionError):
+        os.fchown(file, before.st_uid, before.st_gid)
+    # Without set-user-ID and the like, which writing into a file takes away as well.
+    os.fchmod(file, stat.S_IMODE(before.st_mode) & 0o777)

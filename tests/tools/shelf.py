@@ -1,0 +1,29 @@
+"""What a tool has around it in a test: it keeps bytes in memory and remembers what was said."""
+
+from __future__ import annotations
+
+import hashlib
+
+from steno.errors import Missing
+
+
+class Shelf:
+    """A `Stage` without a log."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.kept: dict[str, bytes] = {}
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def keep(self, data: bytes) -> str:
+        sha256 = hashlib.sha256(data).hexdigest()
+        self.kept[sha256] = data
+        return sha256
+
+    def recall(self, sha256: str) -> bytes:
+        try:
+            return self.kept[sha256]
+        except KeyError:
+            raise Missing("blob: nothing is kept under this name") from None

@@ -1,0 +1,280 @@
+"""`edit` changes what is meant and nothing else, or says why it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steno import Text, ToolCall
+from steno.errors import ToolFailed
+from steno.ports import Capability, Tool, ToolOutput
+from steno.tools.change import Change
+from steno.tools.edit import EditTool, replace
+from steno.tools.read import ReadTool
+from steno.tools.text_file import TextFile
+from steno.tools.workspace import Workspace
+from tests.tools.shelf import Shelf
+
+
+def call_of(path: str, old: str, new: str, *, replace_all: bool = False) -> ToolCall:
+    arguments = {"path": path, "old": old, "new": new}
+    return ToolCall.create("edit", arguments | ({"replace_all": True} if replace_all else {}))
+
+
+def edit(
+    workspace: Workspace, path: str, old: str, new: str, *, replace_all: bool = False
+) -> ToolOutput:
+    tool: Tool = EditTool(workspace)
+    call = call_of(path, old, new, replace_all=replace_all)
+    tool.definition.check_arguments(call)
+    return asyncio.run(tool.run(call, Shelf()))
+
+
+def put(workspace: Workspace, path: str, data: bytes) -> Path:
+    """Make a file that the model has read."""
+    file = workspace.root / path
+    file.write_bytes(data)
+    asyncio.run(ReadTool(workspace).run(ToolCall.create("read", {"path": path}), Shelf()))
+    return file
+
+
+@pytest.mark.requirement("S4-13")
+def test_a_text_is_replaced_and_the_diff_is_shown(workspace: Workspace) -> None:
+    file = put(workspace, "a.py", b"def f():\n    return 1\n\n\ndef g():\n    return 2\n")
+    output = edit(workspace, "a.py", "    return 2\n", "    return 3\n    # done\n")
+    assert file.read_bytes() == b"def f():\n    return 1\n\n\ndef g():\n    return 3\n    # done\n"
+    diff = (
+        "--- a.py\n+++ a.py\n@@ -3,4 +3,5 @@\n \n \n def g():\n"
+        "-    return 2\n+    return 3\n+    # done\n"
+    )
+    assert output.content == (Text(f"changed a.py (+2 -1 lines)\n{diff}"),)
+    assert output.details == {"path": "a.py", "added": 2, "removed": 1, "diff": diff}
+
+
+def test_a_text_that_stands_twice_is_not_replaced(workspace: Workspace) -> None:
+    file = put(workspace, "file", b"x = 1\ny = 1\nx = 1\n")
+    with pytest.raises(ToolFailed, match=r"stands in the file 2 times \(lines 1, 3\)"):
+        edit(workspace, "file", "x = 1", "x = 2")
+    assert file.read_bytes() == b"x = 1\ny = 1\nx = 1\n"
+    edit(workspace, "file", "x = 1", "x = 2", replace_all=True)
+    assert file.read_bytes() == b"x = 2\ny = 1\nx = 2\n"
+
+
+def test_a_text_that_overlaps_itself_stands_twice(workspace: Workspace) -> None:
+    put(workspace, "file", b"aaa\n")
+    with pytest.raises(ToolFailed, match="2 times"):
+        edit(workspace, "file", "aa", "b")
+
+
+def test_replacing_everything_takes_a_text_that_stands_once(workspace: Workspace) -> None:
+    file = put(workspace, "file", b"one\n")
+    edit(workspace, "file", "one", "two", replace_all=True)
+    assert file.read_bytes() == b"two\n"
+
+
+def test_what_looks_like_a_pattern_is_a_text(workspace: Workspace) -> None:
+    file = put(workspace, "file", b"a.*b (c|d) \\1 axxb\n")
+    edit(workspace, "file", "a.*b (c|d) \\1", "\\g<0> \\n $1")
+    assert file.read_bytes() == b"\\g<0> \\n $1 axxb\n"
+
+
+def test_a_text_can_be_taken_out(workspace: Workspace) -> None:
+    file = put(workspace, "file", b"one\ntwo\nthree\n")
+    edit(workspace, "file", "two\n", "")
+    assert file.read_bytes() == b"one\nthree\n"
+
+
+def test_nothing_to_change_is_an_error(workspace: Workspace) -> None:
+    put(workspace, "file", b"one\n")
+    with pytest.raises(ToolFailed, match="same as old"):
+        edit(workspace, "file", "one", "one")
+
+
+# -- what the model has seen -----------------------------------------------------------------
+
+
+def test_a_file_that_was_not_read_is_not_changed(workspace: Workspace, folder: Path) -> None:
+    (folder / "file").write_text("one\n")
+    with pytest.raises(ToolFailed, match="has not been read yet"):
+        edit(workspace, "file", "one", "two")
+
+
+def test_a_file_that_changed_since_it_was_read_is_not_changed(workspace: Workspace) -> None:
+    file = put(workspace, "file", b"one\n")
+    file.write_bytes(b"one\nmore\n")
+    with pytest.raises(ToolFailed, match="has changed since it was read; read it again first"):
+        edit(workspace, "file", "one", "two")
+    put(workspace, "file", b"one\nmore\n")
+    edit(workspace, "file", "one", "two")
+    assert file.read_bytes() == b"two\nmore\n"
+
+
+def test_edits_follow_each_other_without_reading_again(workspace: Workspace) -> None:
+    file = put(workspace, "file", b"one\n")
+    edit(workspace, "file", "one", "two")
+    edit(workspace, "file", "two", "three")
+    assert file.read_bytes() == b"three\n"
+
+
+# -- encodings and line ends -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"a\r\nb\r\nc\r\n", b"a\r\nx\r\ny\r\n"),
+        (b"a\nb\nc\n", b"a\nx\ny\n"),
+        (b"a\nb\r\nc\n", b"a\nx\r\ny\n"),  # as where it was found
+        (b"\xef\xbb\xbfa\r\nb\r\nc\r\n", b"\xef\xbb\xbfa\r\nx\r\ny\r\n"),
+        ("a\nb\nc\n".encode("utf-16"), "a\nx\ny\n".encode("utf-16")),
+        (b"\xe9\nb\nc\n", b"\xe9\nx\ny\n"),
+    ],
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_file_keeps_its_encoding_mark_and_line_ends(
+    workspace: Workspace, before: bytes, after: bytes, line_end: str
+) -> None:
+    file = put(workspace, "file", before)
+    edit(workspace, "file", f"b{line_end}c", "x\ny")
+    assert file.read_bytes() == after
+
+
+def test_a_line_that_is_put_into_another_ends_like_the_rest(workspace: Workspace) -> None:
+    file = put(workspace, "file", b"a\r\nb\r\n")
+    edit(workspace, "file", "b", "b\nc")
+    assert file.read_bytes() == b"a\r\nb\r\nc\r\n"
+
+
+def test_what_the_encoding_of_a_file_has_not_is_refused(workspace: Workspace) -> None:
+    file = put(workspace, "file", b"caf\xe9\n")
+    with pytest.raises(ToolFailed, match="characters that cp1252, the encoding of the file, has"):
+        edit(workspace, "file", "é", "日本")
+    assert file.read_bytes() == b"caf\xe9\n"
+
+
+def test_a_picture_is_not_edited(workspace: Workspace) -> None:
+    put(workspace, "a.png", b"\x89PNG\r\n\x1a\n\0\0")
+    with pytest.raises(ToolFailed, match="is not text"):
+        edit(workspace, "a.png", "PNG", "GNP")
+
+
+# -- what comes nearest ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "hint"),
+    [
+        ("if x:\n  return 1", "differs in white space.* line 2 has:\n    if x:\n\treturn 1$"),
+        ("print('it\u2019s')", "differs in white space, quotes or dashes.* line 4 has:\n"),
+        ("     2\t    if x:\n     3\t\treturn 1", "leave out the line numbers"),
+        ("def fonction(y):", r"; line 1 comes nearest:\ndef function\(x\):$"),
+        ("nothing of the kind @@@@", "; read it again, and copy the text from there"),
+    ],
+)
+def test_a_text_that_is_not_there_comes_with_a_hint(
+    workspace: Workspace, old: str, hint: str
+) -> None:
+    put(workspace, "file", b"def function(x):\n    if x:\n\treturn 1\n    print('it's')\n")
+    with pytest.raises(ToolFailed, match=re.compile("old: is not in the file.*" + hint, re.DOTALL)):
+        edit(workspace, "file", old, "new")
+
+
+# -- as a tool -------------------------------------------------------------------------------
+
+
+def test_a_preview_shows_the_diff_and_changes_nothing(workspace: Workspace) -> None:
+    file = put(workspace, "file", b"one\n")
+    tool = EditTool(workspace)
+    assert asyncio.run(tool.preview(call_of("file", "one", "two"))) == (
+        "--- file\n+++ file\n@@ -1,1 +1,1 @@\n-one\n+two\n"
+    )
+    assert file.read_bytes() == b"one\n"
+    with pytest.raises(ToolFailed, match="is not in the file"):
+        asyncio.run(tool.preview(call_of("file", "three", "two")))
+
+
+def test_a_call_is_about_the_real_path(workspace: Workspace, folder: Path) -> None:
+    put(workspace, "real", b"one\n")
+    (folder / "link").symlink_to("real")
+    tool = EditTool(workspace)
+    assert tool.capability is Capability.WRITE
+    assert tool.subjects(call_of("link", "a", "b")) == ("real",)
+    edit(workspace, "link", "one", "two")
+    assert (folder / "real").read_bytes() == b"two\n"
+    assert (folder / "link").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"), [("missing", "no such file"), ("../x", "outside"), (".", "use glob")]
+)
+def test_what_is_no_file_is_not_edited(workspace: Workspace, path: str, reason: str) -> None:
+    with pytest.raises(ToolFailed, match=reason):
+        edit(workspace, path, "a", "b")
+
+
+def test_an_empty_text_stands_nowhere(workspace: Workspace) -> None:
+    with pytest.raises(ToolFailed, match="/old"):
+        EditTool(workspace).subjects(call_of("file", "", "x"))
+
+
+# -- laws ------------------------------------------------------------------------------------
+
+LINES = st.lists(st.sampled_from(["", "a", "b", "c\r", "d"]), max_size=30).map("\n".join)
+
+
+@given(LINES, LINES)
+def test_a_diff_makes_one_text_of_the_other(before: str, after: str) -> None:
+    change = Change.of("name", before.encode(), after.encode())
+    assert apply(change.diff.text, before) == after
+    marks = [line[0] for line in change.diff.text.split("\n")[2:] if line]
+    assert (marks.count("+"), marks.count("-")) == (change.diff.added, change.diff.removed)
+
+
+def apply(diff: str, before: str) -> str:
+    """Return what a unified diff makes of a text, and check the context on the way."""
+    old = before.split("\n")
+    old = [line + "\n" for line in old[:-1]] + ([old[-1]] if old[-1] else [])
+    new: list[str] = []
+    at = 0
+    for line in re.findall(r"[^\n]*\n(?:\\ No newline[^\n]*\n)?", diff)[2:]:
+        if found := re.match(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@", line):
+            start = int(found[1]) - (found[2] != "0")
+            new += old[at:start]
+            at = start
+            assert len(new) == int(found[3]) - (found[4] != "0")
+            continue
+        text = line[1:].removesuffix("\\ No newline at end of file\n")
+        text = text if text == line[1:] else text.removesuffix("\n")
+        if line[0] in " -":
+            assert old[at] == text
+            at += 1
+        if line[0] in " +":
+            new.append(text)
+    return "".join(new + old[at:])
+
+
+@given(LINES, st.text("ab\n", min_size=1, max_size=5), st.text("xy\n", max_size=5))
+def test_replacing_leaves_everything_else_as_it_is(text: str, old: str, new: str) -> None:
+    file = TextFile(text, "utf-8")
+    plain = text.replace("\r\n", "\n")
+    if old == new or old not in plain:
+        with pytest.raises(ToolFailed):
+            replace(file, old, new, every=True)
+    else:
+        after = replace(file, old, new, every=True)
+        assert after.replace("\r\n", "\n") == plain.replace(old, new)
+
+
+def test_a_diff_looks_like_that_of_difflib() -> None:
+    before = "".join(f"{n}\n" for n in range(60))
+    after = before.replace("7\n", "seven\n").replace("30\n", "").replace("50\n", "50\n50.5\n")
+    theirs = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), "name", "name"
+    )
+    assert Change.of("name", before.encode(), after.encode()).diff.text == "".join(theirs)

@@ -1,0 +1,226 @@
+"""`read` shows lines with their numbers, hands on images, and says what else a file is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import Image, Text, ToolCall
+from steno.content import ImageData
+from steno.errors import ToolFailed
+from steno.ports import Capability, Tool, ToolOutput
+from steno.tools.read import LONGEST_LINE, MOST_IMAGE_BYTES, ReadTool
+from steno.tools.truncate import MOST_BYTES, MOST_LINES
+from steno.tools.workspace import Workspace
+from tests.tools.shelf import Shelf
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+
+def read(workspace: Workspace, path: str, shelf: Shelf | None = None, **more: Any) -> ToolOutput:
+    tool: Tool = ReadTool(workspace)
+    call = ToolCall.create("read", {"path": path, **more})
+    tool.definition.check_arguments(call)
+    return asyncio.run(tool.run(call, Shelf() if shelf is None else shelf))
+
+
+def text_of(output: ToolOutput) -> str:
+    (block,) = output.content
+    assert isinstance(block, Text)
+    return block.text
+
+
+@pytest.mark.requirement("S4-13")
+def test_lines_have_numbers(workspace: Workspace, folder: Path) -> None:
+    (folder / "file").write_text("one\n\n\ttwo\nno end")
+    output = read(workspace, "file")
+    assert text_of(output) == "     1\tone\n     2\t\n     3\t\ttwo\n     4\tno end\n"
+    assert output.details == {
+        "path": "file",
+        "bytes": 16,
+        "encoding": "utf-8",
+        "lines": 4,
+        "first_line": 1,
+        "last_line": 4,
+    }
+
+
+def test_a_range_of_lines_says_how_to_read_on(workspace: Workspace, folder: Path) -> None:
+    (folder / "file").write_text("".join(f"line {n}\n" for n in range(1, 101)))
+    assert text_of(read(workspace, "file", offset=10, limit=2)) == (
+        "    10\tline 10\n    11\tline 11\n[... 100 lines in all; to read on: offset 12 ...]\n"
+    )
+    assert text_of(read(workspace, "file", offset=100, limit=9)) == "   100\tline 100\n"
+
+
+def test_a_long_file_is_shown_in_part_and_can_be_read_to_its_end(
+    workspace: Workspace, folder: Path
+) -> None:
+    lines = [f"{n} {'x' * 60}" for n in range(1, MOST_LINES * 2)]
+    (folder / "file").write_text("\n".join(lines))
+    shown: list[str] = []
+    while len(shown) < len(lines):
+        text = text_of(read(workspace, "file", offset=len(shown) + 1))
+        assert len(text.encode()) < MOST_BYTES + 100
+        shown += [line.partition("\t")[2] for line in text.splitlines() if "\t" in line]
+    assert shown == lines
+
+
+def test_a_very_long_line_is_read_column_by_column(workspace: Workspace, folder: Path) -> None:
+    line = "".join(f"{n}é" for n in range(LONGEST_LINE))
+    (folder / "file").write_text(f"{line}\nnext\n")
+    text = text_of(read(workspace, "file"))
+    more = f"{len(line) - LONGEST_LINE:,} more characters"
+    how = f"to read on: offset 1, limit 1, column {LONGEST_LINE + 1}"
+    assert text == f"     1\t{line[:LONGEST_LINE]}[... {more}; {how} ...]\n     2\tnext\n"
+    on = text_of(read(workspace, "file", limit=1, column=LONGEST_LINE + 1))
+    assert on.startswith(f"     1\t{line[LONGEST_LINE : 2 * LONGEST_LINE]}[... ")
+
+
+def test_a_line_that_is_not_there_is_an_error(workspace: Workspace, folder: Path) -> None:
+    (folder / "file").write_text("one\n")
+    with pytest.raises(ToolFailed, match="'file': has no line 2, only 1 line"):
+        read(workspace, "file", offset=2)
+
+
+def test_an_empty_file_says_so(workspace: Workspace, folder: Path) -> None:
+    (folder / "file").touch()
+    assert text_of(read(workspace, "file")) == "[the file is empty]"
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        ("naïve “€”\r\n".encode(), "utf-8"),
+        ("naïve “€”\r\n".encode("utf-8-sig"), "utf-8-sig"),
+        (b"\xff\xfe" + "naïve “€”\r\n".encode("utf-16-le"), "utf-16-le"),
+        (b"\xfe\xff" + "naïve “€”\r\n".encode("utf-16-be"), "utf-16-be"),
+        (b"\xff\xfe\0\0" + "naïve “€”\r\n".encode("utf-32-le"), "utf-32-le"),
+        (b"\0\0\xfe\xff" + "naïve “€”\r\n".encode("utf-32-be"), "utf-32-be"),
+        ("naïve “€”\r\n".encode("cp1252"), "cp1252"),
+    ],
+)
+def test_text_is_shown_whatever_its_encoding(
+    workspace: Workspace, folder: Path, data: bytes, encoding: str
+) -> None:
+    (folder / "file").write_bytes(data)
+    output = read(workspace, "file")
+    assert text_of(output) == "     1\tnaïve “€”\n"
+    assert output.details is not None
+    assert output.details["encoding"] == encoding
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_known_without_its_mark(
+    workspace: Workspace, folder: Path, encoding: str
+) -> None:
+    (folder / "file").write_bytes("plain text\n".encode(encoding))
+    output = read(workspace, "file")
+    assert text_of(output) == "     1\tplain text\n"
+    assert output.details is not None
+    assert output.details["encoding"] == encoding
+
+
+def test_latin_1_is_what_windows_has_no_letters_for(workspace: Workspace, folder: Path) -> None:
+    (folder / "file").write_bytes(b"caf\xe9 \x81\n")
+    output = read(workspace, "file")
+    assert text_of(output) == "     1\tcafé \x81\n"
+    assert output.details is not None
+    assert output.details["encoding"] == "latin-1"
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\x7fELF\x02\x01\x01\0", "an ELF program or library of 8 bytes"),
+        (b"%PDF-1.7\n\xe2\xe3\xcf\xd3\x01", "a PDF document of 14 bytes"),
+        (b"SQLite format 3\0" + b"\0" * 100, "an SQLite database of 116 bytes"),
+        (b"text\0text", "binary data of 9 bytes"),
+        (b"\xff\xfeodd", "binary data of 5 bytes"),
+        (bytes(range(256)), "binary data of 256 bytes"),
+    ],
+)
+def test_what_is_not_text_is_named_and_not_shown(
+    workspace: Workspace, folder: Path, data: bytes, kind: str
+) -> None:
+    (folder / "file").write_bytes(data)
+    with pytest.raises(ToolFailed, match=f"'file': is not text but {kind}"):
+        read(workspace, "file")
+    assert workspace.changed_since_read("file")
+
+
+@pytest.mark.parametrize(
+    ("data", "mime_type"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0" + b"\0" * 20, "image/jpeg"),
+        (b"GIF89a" + b"\0" * 20, "image/gif"),
+        (b"RIFF\x24\0\0\0WEBPVP8 ", "image/webp"),
+    ],
+)
+def test_images_are_handed_on_by_what_they_are_and_not_by_their_name(
+    workspace: Workspace, folder: Path, data: bytes, mime_type: str
+) -> None:
+    (folder / "picture.txt").write_bytes(data)
+    output = read(workspace, "picture.txt")
+    assert output.content == (Image(source=ImageData(data), mime_type=mime_type),)
+    assert output.details == {"path": "picture.txt", "bytes": len(data), "mime_type": mime_type}
+
+
+def test_an_image_that_no_provider_takes_is_refused(workspace: Workspace, folder: Path) -> None:
+    (folder / "a.png").write_bytes(PNG + b"\0" * MOST_IMAGE_BYTES)
+    with pytest.raises(ToolFailed, match="is an image of 5,242,908 bytes"):
+        read(workspace, "a.png")
+
+
+def test_what_was_kept_is_read_by_its_hash(workspace: Workspace) -> None:
+    shelf = Shelf()
+    path = "blob:" + shelf.keep(bytes(range(32)) + b"one\xff\ntwo\n")
+    output = read(workspace, path, shelf, offset=3)
+    assert text_of(output) == "     3\ttwo\n"
+    assert ReadTool(workspace).subjects(ToolCall.create("read", {"path": path})) == (path,)
+
+
+def test_what_was_not_kept_is_an_error(workspace: Workspace) -> None:
+    with pytest.raises(ToolFailed, match="nothing is kept under this name"):
+        read(workspace, f"blob:{'0' * 64}")
+    with pytest.raises(ToolFailed, match="no such file"):
+        read(workspace, "blob:../../x")
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [(".", "use glob"), ("missing", "no such file or folder"), ("../x", "outside")],
+)
+def test_what_cannot_be_read_fails_before_anybody_is_asked(
+    workspace: Workspace, path: str, reason: str
+) -> None:
+    tool, call = ReadTool(workspace), ToolCall.create("read", {"path": path})
+    with pytest.raises(ToolFailed, match=reason):
+        asyncio.run(tool.preview(call))
+    with pytest.raises(ToolFailed, match=reason):
+        asyncio.run(tool.run(call, Shelf()))
+
+
+def test_a_pipe_does_not_hang(workspace: Workspace, folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(ToolFailed, match="is a device, pipe or socket"):
+        read(workspace, "pipe")
+
+
+def test_a_call_is_about_the_real_path(workspace: Workspace, folder: Path) -> None:
+    (folder / "real").touch()
+    (folder / "link").symlink_to("real")
+    tool, call = ReadTool(workspace), ToolCall.create("read", {"path": "./link", "offset": 3})
+    assert tool.capability is Capability.READ
+    assert tool.subjects(call) == ("real",)
+    assert asyncio.run(tool.preview(call)) == f"real, up to {MOST_LINES} lines from line 3"
+
+
+def test_arguments_that_do_not_fit_make_no_sense(workspace: Workspace) -> None:
+    with pytest.raises(ToolFailed, match="read: arguments do not fit: /offset"):
+        ReadTool(workspace).subjects(ToolCall.create("read", {"path": "x", "offset": 0}))
