@@ -49,7 +49,7 @@ coverage: $(READY) ## run all tests and show the lines and branches they miss
 	@$(PY) -m coverage report
 
 property: $(READY) ## run the property tests with many more examples
-	@$(PY) -m pytest tests/property tests/wire/test_fuzz.py --hypothesis-profile=long $(FLAGS)
+	@$(PY) -m pytest tests/property tests/wire/test_fuzz.py tests/context/test_context_laws.py --hypothesis-profile=long $(FLAGS)
 
 crash: $(READY) ## kill writers of every store 200 times each; STENO_CRASH_ROUNDS=1000 for more
 	@STENO_CRASH_ROUNDS=$${STENO_CRASH_ROUNDS:-200} $(PY) -m pytest tests/store/test_kit.py -k crash $(FLAGS)

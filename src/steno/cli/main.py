@@ -4,7 +4,9 @@
 1  it could not be done: the message on stderr says why
 2  the command line makes no sense
 3  done, but not without loss (where that was forbidden)
+4  stopped at a limit
 130  interrupted
+143  ended by somebody else
 """
 
 from __future__ import annotations
@@ -24,19 +26,28 @@ from steno.cli.printable import printable
 FAILED: Final = 1
 STDOUT: Final = "stdout"
 _COMMANDS: Final = {
+    "run": "run",
+    "models": "models",
+    "doctor": "doctor",
     "sessions": "sessions",
+    "approvals": "approvals",
+    "explain": "explain",
     "audit": "audit",
     "verify": "audit",
     "store": "stores",
+    "permissions": "grants",
+    "config": "config",
     "decode": "wires",
     "convert": "wires",
 }
 """The file of each command, in the order in which help lists them."""
+_OF_ITS_OWN: Final = ("-h", "--help", "--version")
+"""Options that belong to no command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    given = _with_command(sys.argv[1:] if arguments is None else list(arguments))
     try:
         options = _parser(given).parse_args(given)
         status: int = options.run(options)
@@ -58,6 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def _with_command(given: list[str]) -> list[str]:
+    """Return the arguments with the command that is meant where none is named: `steno -p PROMPT`."""
+    names_none = bool(given) and given[0].startswith("-") and given[0] not in _OF_ITS_OWN
+    return ["run", *given] if names_none else given
+
+
 def _forget_stdout() -> None:
     """Keep Python from trying once more to write what could not be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -67,8 +84,10 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the command line, with no more of it than these arguments need."""
     parser = argparse.ArgumentParser(
         prog="steno",
-        description="Keep, translate and replay what a person, a model and tools say to each other.",
-        epilog="'steno COMMAND --help' tells more about a command.",
+        description="Let a model work; keep, translate and replay what a person, a model and tools "
+        "say to each other.",
+        epilog="'steno -p PROMPT' lets a model work on something ('steno run --help' tells more); "
+        "'steno COMMAND --help' tells more about a command.",
     )
     parser.add_argument("--version", action="version", version=f"steno {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -1,0 +1,255 @@
+"""`steno explain`: what a model would see of a session, and what it would see otherwise than it is."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steno.aside import bring_back
+from steno.cli.commands import Commands, count
+from steno.cli.log import Log
+from steno.cli.paper import Paper, note, print_object
+from steno.cli.place import add_store_option, existing_store, find_session
+from steno.cli.printable import counted, cut, on_one_line
+from steno.cli.words import passages_of
+from steno.codec import encode_message
+from steno.context import Built, Change, ContextBuilder, Target, counter_for
+from steno.entry import Entry
+from steno.errors import Damaged, InvalidValue, Missing
+from steno.message import Message
+from steno.providers import CATALOG, Vendor
+from steno.providers.endpoint import new_encoder
+from steno.request import Request
+from steno.store import Store
+from steno.views import model_of
+from steno.wire import Loss, load_wire
+
+_WIDTH: Final = 100
+"""How much of a message is shown on its line, where no terminal says how much room there is."""
+_INDENT: Final = "    "
+_PLACE: Final = re.compile(r"messages\[(\d+)\]\.?")
+_SPEAKERS: Final = {
+    "system": "magenta",
+    "user": "bold blue",
+    "assistant": "bold green",
+    "tool_result": "bold cyan",
+}
+
+
+class _Seer(NamedTuple):
+    """Who is to see the session; without a vendor there are no words but ours."""
+
+    name: str
+    model: str = ""
+    vendor: Vendor | None = None
+
+
+class _View(NamedTuple):
+    """What there is to be told."""
+
+    log: Log
+    branch: str
+    seer: _Seer
+    built: Built
+    losses: tuple[Loss, ...]
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command to the command line."""
+    explain = commands.add_parser(
+        "explain",
+        help="show what a model would see of a session",
+        description="Show the messages that a model would get to see of a branch, and report what "
+        "it would see otherwise than it is on record: repairs, summaries, what was left out or "
+        "shortened, and what the protocol of its vendor has no words for. Tools are not counted, "
+        "and nothing is sent.",
+        epilog="example: steno explain last --model anthropic/claude-sonnet-4-5",
+    )
+    explain.add_argument("session", metavar="ID", help="an id, the beginning of one, or last")
+    explain.add_argument(
+        "--model",
+        metavar="PROVIDER/MODEL",
+        help=f"who would see it; else the model on record. Providers: {', '.join(CATALOG)}",
+    )
+    explain.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
+    explain.add_argument(
+        "--context-tokens",
+        type=count,
+        metavar="N",
+        help="as if the model could read no more than so many tokens",
+    )
+    explain.add_argument("--full", action="store_true", help="print messages in full")
+    explain.add_argument("--json", action="store_true", help="print one JSON object")
+    add_store_option(explain)
+    explain.set_defaults(run=_explain)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    asked = None if options.model is None else _asked_for(options.model)
+    with existing_store(options) as store:
+        log = Log.read(store, find_session(store, options.session))
+        path = log.path(options.branch)
+        messages = [_whole(store, entry.message) for entry in path if entry.message is not None]
+    seer = asked or _on_record(path)
+    built = ContextBuilder(count=counter_for(seer.model)).build(
+        path, _target(seer, options.context_tokens), messages=messages
+    )
+    branch = log.active if options.branch is None else options.branch
+    view = _View(log, branch, seer, built, _losses(seer, built.request))
+    if options.json:
+        print_object(msgspec.json.encode(_described(view)))
+    else:
+        _print(Paper(), view, is_full=options.full)
+    return 0
+
+
+# -- who sees it -----------------------------------------------------------------------------
+
+
+def _asked_for(name: str) -> _Seer:
+    """Return the model of a vendor that was asked for. Raises InvalidValue."""
+    vendor, slash, model = name.partition("/")
+    if vendor not in CATALOG:
+        known = ", ".join(CATALOG)
+        raise InvalidValue(f"--model: {on_one_line(vendor)} is no provider; one of {known}")
+    if not slash or not model:
+        raise InvalidValue(f"--model: name a model, too: {vendor}/MODEL")
+    return _Seer(name, model, CATALOG[vendor])
+
+
+def _on_record(path: list[Entry]) -> _Seer:
+    """Return the model that answers on a branch, as far as that is known."""
+    name = model_of(path) or ""
+    vendor, _, model = name.partition("/")
+    if vendor in CATALOG and model:
+        return _Seer(name, model, CATALOG[vendor])
+    if name:
+        note("the model on record is of no provider that is known here; --model names another")
+    return _Seer(name, name)
+
+
+def _target(seer: _Seer, context_tokens: int | None) -> Target:
+    if seer.vendor is None:
+        return Target(model=seer.model, context_tokens=context_tokens)
+    able = seer.vendor.capabilities
+    return Target(
+        model=seer.model,
+        context_tokens=context_tokens or seer.vendor.context_tokens,
+        vision=able.vision,
+        tools=able.tools,
+    )
+
+
+def _losses(seer: _Seer, request: Request) -> tuple[Loss, ...]:
+    """Return what the vendor's protocol has no words for."""
+    if seer.vendor is None:
+        return ()
+    encoder = new_encoder(seer.vendor, load_wire(seer.vendor.wire))
+    return encoder.encode(request, stream=True).losses
+
+
+def _whole(store: Store, message: Message) -> Message:
+    """Return a message with what lies beside it, if that can be had."""
+    with suppress(Missing, Damaged):
+        return bring_back(message, store.blob)
+    return message
+
+
+# -- for people ------------------------------------------------------------------------------
+
+
+def _print(paper: Paper, view: _View, *, is_full: bool) -> None:
+    built = view.built
+    who = on_one_line(view.seer.name) or "any model"
+    session, branch = on_one_line(view.log.header.id), on_one_line(view.branch)
+    paper.line(("session ", "dim"), session, (f", branch {branch}, as seen by ", "dim"), who)
+    messages = counted(len(built.request.messages), "message", "messages")
+    paper.line((f"{messages}, about {built.tokens:,} tokens", "dim"))
+    if not is_full:
+        paper.line()
+    for message, source in zip(built.request.messages, built.sources, strict=True):
+        _print_message(paper, message, _number(view.log, source), is_full=is_full)
+    paper.line()
+    for line in _report(view):
+        paper.line(line)
+    if built.is_over_budget:
+        paper.line(("this is more than the model can read", "bold red"))
+
+
+def _print_message(paper: Paper, message: Message, number: str, *, is_full: bool) -> None:
+    kind = str(message.__struct_config__.tag)
+    name = [(f"{number} ", "dim"), (kind, _SPEAKERS[kind])]
+    if is_full:
+        paper.line()
+        paper.line(*name)
+        for passage in passages_of(message):
+            for line in passage.text.rstrip("\n").split("\n"):
+                paper.line(_INDENT, (line, passage.style)) if line else paper.line()
+        return
+    text = " ".join([on_one_line(passage.text) for passage in passages_of(message)])
+    room = (paper.width or _WIDTH) - len(number) - len(kind) - 3
+    paper.line(*name, f"  {cut(text, max(room, 1))}")
+
+
+def _report(view: _View) -> list[str]:
+    lines = [_change_in_words(change, view.log) for change in view.built.changes]
+    lines += [_loss_in_words(loss, view) for loss in view.losses]
+    return lines or ["nothing is seen otherwise than it is on record"]
+
+
+def _change_in_words(change: Change, log: Log) -> str:
+    place = "" if change.entry is None else f"{_number(log, change.entry)}: "
+    return f"{place}{on_one_line(str(change))}"
+
+
+def _loss_in_words(loss: Loss, view: _View) -> str:
+    found = _PLACE.match(loss.place)
+    if found is None:
+        return on_one_line(str(loss))
+    number = _number(view.log, view.built.sources[int(found[1])])
+    place = " ".join(filter(None, [number, loss.place[found.end() :]]))
+    return on_one_line(f"{place}: {loss.done} ({loss.code})")
+
+
+def _number(log: Log, entry_id: str | None) -> str:
+    """Return how an entry is called; a plus for what stands in none."""
+    return "+" if entry_id is None else log.number(entry_id)
+
+
+# -- for programs ----------------------------------------------------------------------------
+
+
+def _described(view: _View) -> dict[str, Any]:
+    built, numbers = view.built, view.log.numbers
+    return {
+        "session": view.log.header.id,
+        "branch": view.branch,
+        "model": view.seer.name or None,
+        "tokens": built.tokens,
+        "wants_compaction": built.wants_compaction,
+        "is_over_budget": built.is_over_budget,
+        "messages": [
+            {
+                "number": None if source is None else numbers[source],
+                "entry": source,
+                "message": msgspec.Raw(encode_message(message)),
+            }
+            for message, source in zip(built.request.messages, built.sources, strict=True)
+        ],
+        "changes": [
+            {
+                "code": change.code,
+                "number": None if change.entry is None else numbers[change.entry],
+                "entry": change.entry,
+                "explanation": change.explanation,
+            }
+            for change in built.changes
+        ],
+        "losses": [
+            {"code": loss.code, "place": loss.place, "done": loss.done} for loss in view.losses
+        ],
+    }

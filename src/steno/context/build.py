@@ -1,0 +1,326 @@
+"""The builder: entries of one branch in, a request for one model out, with a report.
+
+What was worked out once is kept, so a turn costs what is new in it; a branch that is another one
+is read anew. What the record says is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Final, NamedTuple, final
+
+from msgspec.structs import replace
+
+from steno.context.fold import Fold
+from steno.context.frames import MODE_NOTES, with_note
+from steno.context.line import Line
+from steno.context.report import Built, Change, ChangeCode, Target
+from steno.context.tokens import Count, estimate_tokens, message_tokens, tool_tokens
+from steno.entry import Entry, Mode
+from steno.errors import InvalidRequest, InvalidValue
+from steno.message import ChatMessage, Message, SystemMessage, ToolResultMessage
+from steno.order import OrderCode, OrderIssue, Pairing
+from steno.repair import repair
+from steno.request import Request
+from steno.tool import ToolDefinition
+from steno.value import PRECHECKED
+
+_ANY_MESSAGE: Final = (ChatMessage.user("?"),)
+_LARGEST_RESERVE: Final = 8_192
+_RESERVED_PART: Final = 4
+"""Of what a model reads at once, so much is kept free for an answer of unknown length."""
+
+
+class _Settings(NamedTuple):
+    """What a request holds beside messages, checked once."""
+
+    target: Target
+    tools: tuple[ToolDefinition, ...]
+    request: Request
+    tokens: int
+    changes: tuple[Change, ...]
+
+
+class _Head(NamedTuple):
+    """What stands before everything that is said: the system message, a summary."""
+
+    messages: tuple[Message, ...] = ()
+    ids: tuple[str | None, ...] = ()
+    tokens: int = 0
+    changes: tuple[Change, ...] = ()
+
+
+class _Body(NamedTuple):
+    """What is on the line: messages as they were said, or repaired ones."""
+
+    start: int
+    """Where those begin that are to be sent."""
+    changes: tuple[Change, ...] = ()
+    """What had to be repaired."""
+    cut: int = 0
+    """Where they begin among what was said."""
+    taken: int = 0
+    """How much of what was said is in it for good; -1 if the next build has to begin anew."""
+
+
+@final
+class ContextBuilder:
+    """Turns the entries of a conversation into requests. Keep one for each conversation."""
+
+    def __init__(
+        self, *, count: Count = estimate_tokens, mode_notes: Mapping[Mode, str] = MODE_NOTES
+    ) -> None:
+        """Take what counts tokens, and what each mode adds to the system message."""
+        self._count = count
+        self._mode_notes = mode_notes
+        self._settings: _Settings | None = None
+        self._begin(Target())
+
+    def build(
+        self,
+        entries: Sequence[Entry],
+        target: Target,
+        tools: Sequence[ToolDefinition] = (),
+        *,
+        messages: Sequence[Message] | None = None,
+    ) -> Built:
+        """Return the request that lets a model go on behind the last entry.
+
+        `entries` are those of one branch. Where parts of messages lie beside the record,
+        `messages` are those of the entries with all of their content, in the same order. Raises
+        InvalidRequest if there is nothing to send, or a setting of the target makes no sense.
+        """
+        self._read(entries, target, messages)
+        settings = self._settings_for(target, tuple(tools))
+        head, body = self._head(), self._take_over()
+        line, start = self._line, body.start
+        fixed = settings.tokens + head.tokens
+        fits = True
+        if target.context_tokens is not None:
+            room = target.context_tokens - _reserve(target, target.context_tokens)
+            fits = line.fit(start, room - fixed)
+        gap, first = line.gap, line.first(start)
+        note: tuple[Message, ...] = () if gap is None else (gap.note,)
+        sent = (*head.messages, *note, *line.messages[first:])
+        if not sent:
+            raise InvalidRequest("context: there is nothing to send; append a message first")
+        changes = chain(
+            settings.changes,
+            head.changes,
+            body.changes,
+            self._fold.changes(),
+            line.changes(start),
+        )
+        return Built(
+            request=_with_messages(settings.request, sent),
+            changes=tuple(changes),
+            tokens=fixed + line.tokens(start),
+            sources=(*head.ids, *(None for _ in note), *line.ids[first:]),
+            wants_compaction=gap is not None or not fits,
+            is_over_budget=not fits,
+        )
+
+    # -- entries -----------------------------------------------------------------------------
+
+    def _begin(self, target: Target) -> None:
+        self._fold = Fold(vision=target.vision)
+        self._line = Line(self._count)
+        self._profile = _profile_of(target)
+        self._ends: tuple[Entry, Entry] | None = None
+        """The first and the last entry that were read."""
+        self._read_so_far = 0
+        self._repaired: _Body | None = None
+        self._last_head: tuple[object, _Head] = (None, _Head())
+
+    def _read(
+        self, entries: Sequence[Entry], target: Target, messages: Sequence[Message] | None
+    ) -> None:
+        """Read what is new; all of it if this is not what was read before with more behind it."""
+        if not self._goes_on(entries, target):
+            self._begin(target)
+        fold = self._fold
+        try:
+            for entry in entries[self._read_so_far :]:
+                whole = None if messages is None else _whole(entry, messages, fold.messages_read)
+                fold.read(entry, whole)
+        except BaseException:
+            self._begin(target)  # what was read half-way is not used again
+            raise
+        self._read_so_far = len(entries)
+        self._ends = (entries[0], entries[-1]) if entries else None
+
+    def _goes_on(self, entries: Sequence[Entry], target: Target) -> bool:
+        """Tell whether entries begin with those that were read.
+
+        An entry names its parent, so what came before the last one is the same if it is.
+        """
+        if self._profile != _profile_of(target):
+            return False
+        count, ends = self._read_so_far, self._ends
+        if ends is None:
+            return True
+        return len(entries) >= count and entries[0] is ends[0] and entries[count - 1] is ends[1]
+
+    # -- messages ----------------------------------------------------------------------------
+
+    def _take_over(self) -> _Body:
+        """Bring what was read onto the line, repaired where that is needed."""
+        fold, line, last = self._fold, self._line, self._repaired
+        if not fold.needs_repair:
+            start = fold.stale_from if last is None else 0
+            line.take(start, fold.said[start:], fold.ids[start:])
+            self._repaired, body = None, _Body(fold.cut)
+        elif last is not None and last.cut == fold.cut and fold.is_sound_from(last.taken):
+            # Nothing that is in order changes what a repair made of what came before it.
+            line.take(len(line.messages), fold.said[last.taken :], fold.ids[last.taken :])
+            self._repaired = body = last._replace(taken=len(fold.said))
+        else:
+            self._repaired = body = self._repair()
+        fold.settle()
+        return body
+
+    def _repair(self) -> _Body:
+        """Bring everything onto the line anew, as a provider would accept it."""
+        fold = self._fold
+        said, ids = fold.everything()
+        repaired, issues = repair(said)
+        self._line.take(0, repaired, _sources(said, ids))
+        turns = sum(1 for message in said[: fold.cut] if not isinstance(message, ToolResultMessage))
+        changes = [_repaired(issue, ids) for issue in issues if issue.position >= fold.cut]
+        # A call that waits may still be answered, and a new id may turn out to be taken.
+        is_final = not fold.is_waiting and not any(
+            issue.code is OrderCode.CALL_ID_REPEATED for issue in issues
+        )
+        return _Body(
+            start=_position_of_turn(repaired, turns),
+            changes=tuple(changes),
+            cut=fold.cut,
+            taken=len(fold.said) if is_final else -1,
+        )
+
+    def _head(self) -> _Head:
+        """Return what stands first; the same values as before unless something else is to be said."""
+        fold = self._fold
+        systems = tuple(fold.said[: fold.lead])
+        key = (systems, fold.mode, fold.mode_id, fold.summary)
+        if self._last_head[0] == key:
+            return self._last_head[1]
+        messages: list[Message] = [*systems]
+        ids: list[str | None] = [*fold.ids[: fold.lead]]
+        changes: list[Change] = []
+        note = self._mode_notes.get(fold.mode, "")
+        if note.strip():
+            first = systems[0] if systems else None
+            assert first is None or isinstance(first, SystemMessage)
+            messages[:1], ids[:1] = [with_note(first, note)], ids[:1] or [None]
+            explanation = f"the system message tells what the mode {fold.mode} means"
+            changes.append(
+                Change(code=ChangeCode.MODE, explanation=explanation, entry=fold.mode_id)
+            )
+        if fold.summary is not None:
+            messages.append(fold.summary.message)
+            ids.append(fold.summary.entry_id)
+            explanation = "a summary stands for what was said before"
+            changes.append(
+                Change(
+                    code=ChangeCode.COMPACTED, explanation=explanation, entry=fold.summary.entry_id
+                )
+            )
+        tokens = sum(message_tokens(message, self._count) for message in messages)
+        head = _Head(tuple(messages), tuple(ids), tokens, tuple(changes))
+        self._last_head = (key, head)
+        return head
+
+    # -- everything else ---------------------------------------------------------------------
+
+    def _settings_for(self, target: Target, tools: tuple[ToolDefinition, ...]) -> _Settings:
+        last = self._settings
+        if last is not None and (last.target, last.tools) == (target, tools):
+            return last
+        changes: tuple[Change, ...] = ()
+        offered = tools
+        if tools and target.tools is False:
+            explanation = f"the model takes no tools: {len(tools)} definitions are left out"
+            changes = (Change(code=ChangeCode.TOOLS_LEFT_OUT, explanation=explanation),)
+            offered = ()
+        request = Request(
+            messages=_ANY_MESSAGE,
+            model=target.model,
+            tools=offered,
+            max_tokens=target.max_tokens,
+            temperature=target.temperature,
+            top_p=target.top_p,
+            stop=target.stop,
+            tool_choice=target.tool_choice if offered else None,
+        )
+        tokens = tool_tokens(offered, self._count)
+        self._settings = _Settings(target, tools, request, tokens, changes)
+        return self._settings
+
+
+def _profile_of(target: Target) -> tuple[object, ...]:
+    """Return what decides how messages are shown, and how much room there is for them."""
+    return target.vision, target.context_tokens, target.max_tokens
+
+
+def _whole(entry: Entry, messages: Sequence[Message], number: int) -> Message | None:
+    """Return the message of an entry with all of its content; None if it has none."""
+    if entry.message is None:
+        return None
+    if number >= len(messages) or type(messages[number]) is not type(entry.message):
+        raise InvalidValue("context: messages must be those of the entries, in the same order")
+    return messages[number]
+
+
+def _repaired(issue: OrderIssue, ids: Sequence[str]) -> Change:
+    return Change(
+        code=ChangeCode.REPAIRED,
+        explanation=f"{issue.code}: {issue.remedy}",
+        entry=ids[issue.position],
+    )
+
+
+def _sources(said: Sequence[Message], ids: Sequence[str]) -> list[str | None]:
+    """Return the entry that each message is from after a repair; None for results that it made up.
+
+    Every turn is followed by one result for each of its calls then.
+    """
+    result_of = Pairing(said).result_of
+    sources: list[str | None] = []
+    for position, message in enumerate(said):
+        if isinstance(message, ToolResultMessage):
+            continue
+        sources.append(ids[position])
+        for number in range(len(message.tool_calls)):
+            found = result_of.get((position, number))
+            sources.append(None if found is None else ids[found])
+    return sources
+
+
+def _position_of_turn(messages: Sequence[Message], turns: int) -> int:
+    """Return where so many messages are over, with the results that answer them.
+
+    A repair moves results and nothing else: all other messages stay, in their order.
+    """
+    for position, message in enumerate(messages):
+        if not isinstance(message, ToolResultMessage):
+            if turns == 0:
+                return position
+            turns -= 1
+    return len(messages)
+
+
+def _reserve(target: Target, context_tokens: int) -> int:
+    if target.max_tokens is not None:
+        return target.max_tokens
+    return min(_LARGEST_RESERVE, context_tokens // _RESERVED_PART)
+
+
+def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:
+    """Return a request with other messages, each of which was looked at when it was read."""
+    token = PRECHECKED.set(True)
+    try:
+        return replace(request, messages=messages)
+    finally:
+        PRECHECKED.reset(token)

@@ -1,0 +1,189 @@
+"""What is to be said, message by message, made to fit into the room that a model has.
+
+Old tool results are shortened first, then the oldest messages are left out. When there is no
+room, some is made for the turns to come as well, and what was done once stays done: from one
+turn to the next a request begins the same, and what a provider has cached of it is of use.
+
+A group is a message and the results that answer its calls; none is ever taken apart.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from math import inf
+from typing import Final, NamedTuple, final
+
+from msgspec.structs import replace
+
+from steno.content import Image, Resource, Text
+from steno.context.frames import left_out_message
+from steno.context.report import Change, ChangeCode
+from steno.context.tokens import Count, message_tokens
+from steno.message import Message, ResultBlock, ToolResultMessage, UserMessage
+
+KEPT_GROUPS: Final = 4
+"""How many of the last groups are never shortened."""
+_FILLED: Final = 0.8
+"""How much of the room is used once something had to go."""
+_LONG: Final = 1_500
+_HEAD: Final = 800
+_TAIL: Final = 400
+"""Characters: texts of more than the first keep so many at their beginning and end."""
+
+
+class Gap(NamedTuple):
+    """What was left out of the middle: the messages between two positions."""
+
+    start: int
+    end: int
+    note: UserMessage
+    """What stands for them."""
+    tokens: int
+
+
+@final
+class Line:
+    """Messages in the order they are sent, shortened as far as that was needed."""
+
+    def __init__(self, count: Count) -> None:
+        """Start without any."""
+        self.messages: Final[list[Message]] = []
+        self.ids: Final[list[str | None]] = []
+        """The entry that each message is from."""
+        self.gap: Gap | None = None
+        self._count = count
+        self._sums = [0]
+        """How many tokens the messages before each position take."""
+        self._shortened_to = 0
+        """Results before this position are shortened."""
+        self._shortened: Final[dict[int, Change]] = {}
+
+    def take(self, start: int, messages: Sequence[Message], ids: Sequence[str | None]) -> None:
+        """Take over messages, to stand from a position on; what stood there before is dropped."""
+        dropped, sizes = self.messages[start:], self._sizes(start)
+        known = dict(zip(map(id, dropped), sizes, strict=True))
+        del self.messages[start:], self.ids[start:], self._sums[start + 1 :]
+        for message in messages:
+            tokens = known.get(id(message)) or message_tokens(message, self._count)
+            self.messages.append(message)
+            self._sums.append(self._sums[-1] + tokens)
+        self.ids.extend(ids)
+        if start < self._shortened_to:
+            for position in [position for position in self._shortened if position >= start]:
+                del self._shortened[position]
+            self._shorten(start, min(self._shortened_to, len(self.messages)), excess=inf)
+
+    def first(self, start: int) -> int:
+        """Return where the messages begin that are not left out."""
+        return start if self.gap is None else self.gap.end
+
+    def tokens(self, start: int) -> int:
+        """Return how many tokens the messages from a position on take, without what is left out."""
+        note = 0 if self.gap is None else self.gap.tokens
+        return note + self._sums[-1] - self._sums[self.first(start)]
+
+    def changes(self, start: int) -> list[Change]:
+        """Return what was done to save room, from a position on."""
+        first = self.first(start)
+        found = [change for position, change in self._shortened.items() if position >= first]
+        if self.gap is None:
+            return found
+        explanation = f"left out to save room, with what came before: {first - start} messages"
+        left_out = Change(
+            code=ChangeCode.LEFT_OUT, explanation=explanation, entry=self.ids[first - 1]
+        )
+        return [left_out, *found]
+
+    def fit(self, start: int, room: int) -> bool:
+        """Make messages from a position on fit into so many tokens. Tell whether they do."""
+        if self.gap is not None and not self._holds(self.gap, start):
+            self.gap = None
+        excess = self.tokens(start) - room
+        if excess <= 0:
+            return True
+        spare = max(0, int(room * (1 - _FILLED)))
+        begin = max(self.first(start), self._shortened_to)
+        self._shorten(begin, start_of_last(self.messages, KEPT_GROUPS), excess=excess + spare)
+        return self.tokens(start) <= room or self._leave_out(start, room=room, spare=spare)
+
+    def _holds(self, gap: Gap, start: int) -> bool:
+        """Tell whether what was left out can stay so: a repair may have moved messages."""
+        return (
+            gap.start == start
+            and gap.end < len(self.messages)
+            and not isinstance(self.messages[gap.end], ToolResultMessage)
+        )
+
+    def _sizes(self, start: int) -> list[int]:
+        return [after - before for before, after in pairwise(self._sums[start:])]
+
+    def _shorten(self, start: int, end: int, *, excess: float) -> None:
+        """Shorten the results between two positions, until so many tokens are saved."""
+        if start >= end:
+            return
+        sizes = self._sizes(start)
+        position = start
+        while position < end and excess > 0:
+            message = self.messages[position]
+            if isinstance(message, ToolResultMessage) and (short := shortened(message)) != message:
+                tokens = message_tokens(short, self._count)
+                excess -= sizes[position - start] - tokens
+                sizes[position - start] = tokens
+                self.messages[position] = short
+                self._shortened[position] = Change(
+                    code=ChangeCode.SHORTENED,
+                    explanation="an old tool result: the middle of it is left out to save room",
+                    entry=self.ids[position],
+                )
+            position += 1
+        self._shortened_to = max(self._shortened_to, position)
+        self._sums[start:] = accumulate(sizes, initial=self._sums[start])
+
+    def _leave_out(self, start: int, *, room: int, spare: int) -> bool:
+        """Leave out the oldest groups, if the last one fits at all. Tell whether it does."""
+        total, last = self._sums[-1], max(start, start_of_last(self.messages, 1))
+        note = message_tokens(left_out_message(last), self._count)
+        if last == start or total - self._sums[last] + note > room:
+            return False
+        end = min(bisect_left(self._sums, total + note + spare - room), last)
+        while isinstance(self.messages[end], ToolResultMessage):
+            end += 1  # the last group does not begin with one
+        message = left_out_message(end - start)
+        self.gap = Gap(start, end, message, message_tokens(message, self._count))
+        return True
+
+
+def start_of_last(messages: Sequence[Message], groups: int) -> int:
+    """Return where the last so many groups begin."""
+    position = len(messages)
+    while position and groups:
+        position -= 1
+        groups -= not isinstance(messages[position], ToolResultMessage)
+    return position
+
+
+def shortened(result: ToolResultMessage) -> ToolResultMessage:
+    """Return a result without the middle of its long texts, and without images."""
+    content = tuple(map(_shortened_block, result.content))
+    return result if content == result.content else replace(result, content=content)
+
+
+def _shortened_block(block: ResultBlock) -> ResultBlock:
+    match block:
+        case Text() if len(block.text) > _LONG:
+            return Text(_without_middle(block.text))
+        case Resource() if block.text is not None and len(block.text) > _LONG:
+            return replace(block, text=_without_middle(block.text))
+        case Resource() if block.data is not None:
+            return replace(block, data=None)
+        case Image():
+            return Text("[image left out to save room]")
+        case _:
+            return block
+
+
+def _without_middle(text: str) -> str:
+    left = len(text) - _HEAD - _TAIL
+    return f"{text[:_HEAD]}\n[… {left:,} characters left out to save room …]\n{text[-_TAIL:]}"

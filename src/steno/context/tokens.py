@@ -1,0 +1,106 @@
+"""How many tokens a text, a message or a tool takes: estimated, or counted where that is possible.
+
+An estimate is good enough to keep a conversation within bounds, and costs next to nothing. The
+vocabularies of OpenAI's models come with `rs-bpe`; those of other vendors are not public.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias, assert_never
+
+import msgspec
+
+from steno.call import InvalidToolCall, ToolCall
+from steno.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
+from steno.json_object import expose, freeze_mapping
+from steno.message import Message
+from steno.tool import ToolDefinition
+
+Count: TypeAlias = Callable[[str], int]
+"""Tells how many tokens a text takes."""
+
+IMAGE_TOKENS: Final = 1_600
+"""What an image is taken to cost, whatever its size: the most that vendors usually charge."""
+_MESSAGE_OVERHEAD: Final = 4
+"""The marks around a message: who speaks, where it begins and ends."""
+_CALL_OVERHEAD: Final = 8
+"""Those around a call or a tool: its id, and the names of its members."""
+_VOCABULARIES: Final = (
+    ("gpt-4o", "o200k_base"),
+    ("gpt-4.", "o200k_base"),
+    ("gpt-4", "cl100k_base"),
+    ("gpt-3.5", "cl100k_base"),
+    ("gpt-", "o200k_base"),
+    ("chatgpt-", "o200k_base"),
+    ("o1", "o200k_base"),
+    ("o3", "o200k_base"),
+    ("o4", "o200k_base"),
+)
+"""The vocabulary of models whose name begins so; the first that fits counts."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens a text takes: a token for every 3.5 bytes of UTF-8, and one.
+
+    For prose and code that is some more than the usual vocabularies need, whatever the language.
+    It is too few for what no vocabulary knows, such as long digests and encoded bytes.
+    """
+    size = len(text) if text.isascii() else len(text.encode())
+    return size * 2 // 7 + 1 if size else 0
+
+
+def counter_for(model: str) -> Count:
+    """Return what counts exactly for a model, with or without a vendor before its name.
+
+    Where its vocabulary is not known, or `rs-bpe` is not installed, that is `estimate_tokens`.
+    """
+    name = model.rpartition("/")[2].lower()
+    vocabulary = next((found for start, found in _VOCABULARIES if name.startswith(start)), None)
+    if vocabulary is None:
+        return estimate_tokens
+    try:
+        openai = importlib.import_module("rs_bpe").openai
+    except ImportError:
+        return estimate_tokens
+    count: Count = getattr(openai, vocabulary)().count
+    return count
+
+
+def message_tokens(message: Message, count: Count) -> int:
+    """Return how many tokens a message takes."""
+    total = _MESSAGE_OVERHEAD
+    for block in message.content:
+        total += count(block.text) if type(block) is Text else _block_tokens(block, count)
+    return total
+
+
+def _block_tokens(block: Block, count: Count) -> int:
+    match block:
+        case Text():
+            return count(block.text)
+        case Thinking():
+            # What was not handed out in words is read again from its seal.
+            return count(block.text or ("" if block.seal is None else block.seal.data))
+        case ToolCall() | InvalidToolCall():
+            return _CALL_OVERHEAD + count(block.name) + count(block.arguments)
+        case Image():
+            return IMAGE_TOKENS
+        case FileReference():
+            return count(block.path) + _MESSAGE_OVERHEAD
+        case Resource():
+            return count(block.uri) + count(block.text or "") + len(block.data or b"") // 2
+        case Opaque():
+            return count(block.raw)
+        case _:
+            assert_never(block)
+
+
+def tool_tokens(tools: Iterable[ToolDefinition], count: Count) -> int:
+    """Return how many tokens the definitions of tools take."""
+    total = 0
+    for tool in tools:
+        schema = msgspec.json.encode(expose(freeze_mapping(tool.parameters))).decode()
+        total += _CALL_OVERHEAD + count(tool.name) + count(tool.description) + count(schema)
+    return total

@@ -1,0 +1,202 @@
+"""`steno explain`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage, ToolCall
+from steno.call import Seal
+from steno.content import Image, ImageData, Text, Thinking
+from steno.entry import Compaction, Feedback, Mode
+from steno.message import AssistantMessage
+from steno.store import MemoryStore
+from tests.cli.program import keep, keep_talk, steno, talk
+from tests.cli.test_sessions_guide import BLOCK, ROOT, run
+
+
+def test_what_a_model_would_see_is_printed_with_its_report(address: str) -> None:
+    keep_talk(address)
+    told = steno("explain", "talk", "--branch", "main", "--model", "anthropic/claude-x")
+    assert (told.status, told.err) == (0, "")
+    assert told.out.splitlines() == [
+        "session talk, branch main, as seen by anthropic/claude-x",
+        "6 messages, about 61 tokens",
+        "",
+        "#1 system  You mend code.",
+        "#2 user  Is it broken?",
+        '#3 assistant  I look. → run_tests (c1) {"path": "tests"}',
+        "#5 tool_result  3 passed",
+        "#6 assistant  All green.",
+        "#13 user  Once more",
+        "",
+        "nothing is seen otherwise than it is on record",
+    ]
+
+
+def sealed(address: str) -> None:
+    """Keep a session that holds something for every part of the report."""
+    made = MemoryStore()
+    conversation = made.new(id="odd")
+    conversation.append(
+        ChatMessage.user([Text("see "), Image(source=ImageData(b"x"), mime_type="image/png")])
+    )
+    seal = Seal(data="s", provider="openai", api="openai_responses", model="gpt-5")
+    calls = ToolCall(id="not/legal", name="read")
+    conversation.append(AssistantMessage(content=(Thinking("hm", seal=seal), calls)))
+    conversation.change_mode(Mode.PLAN)
+    keep(made, address)
+
+
+def test_changes_and_losses_are_reported_with_their_entries(address: str) -> None:
+    sealed(address)
+    told = steno("explain", "odd", "--model", "deepseek/deepseek-chat")
+    lines = told.out.splitlines()
+    assert lines[3].startswith("+ system  You are in plan mode")
+    assert lines[4] == "#1 user  see [image: image/png, not shown: this model takes no images]"
+    assert lines[6].startswith("+ tool_result  No result was recorded")
+    report = lines[8:]
+    assert report[:3] == [
+        "#3: the system message tells what the mode plan means (mode)",
+        "#2: call_unanswered: answer it with a result that says none was recorded (repaired)",
+        "#1: block 1: the model takes no images, which is said instead (image_left_out)",
+    ]
+    assert any(line.startswith("#2 ") and line.endswith("(seal)") for line in report[3:])
+
+
+def test_a_vendor_reports_what_its_protocol_has_no_words_for(address: str) -> None:
+    sealed(address)
+    told = json.loads(steno("explain", "odd", "--model", "anthropic/claude-x", "--json").out)
+    assert (told["session"], told["branch"], told["model"]) == (
+        "odd",
+        "main",
+        "anthropic/claude-x",
+    )
+    assert {change["code"] for change in told["changes"]} == {"mode", "repaired"}
+    assert {loss["code"] for loss in told["losses"]} >= {"thinking", "call_id"}
+    assert [message["number"] for message in told["messages"]] == [None, 1, 2, None]
+    assert told["messages"][2]["message"]["type"] == "assistant"
+    assert told["tokens"] > 0
+    assert told["is_over_budget"] is False
+
+
+def test_without_a_model_the_one_on_record_sees_it(address: str) -> None:
+    made = MemoryStore()
+    conversation = talk(made)
+    conversation.change_model("openai/gpt-5")
+    keep(made, address)
+    assert "as seen by openai/gpt-5" in steno("explain", "talk").out
+
+
+def test_where_no_model_is_known_the_words_are_ours(address: str) -> None:
+    made = MemoryStore()
+    conversation = talk(made)
+    keep(made, address)
+    told = steno("explain", "last")
+    assert "as seen by any model" in told.out
+    assert told.err == ""
+    with_model = MemoryStore()
+    conversation = with_model.new([ChatMessage.user("u")], id="own")
+    conversation.change_model("house/own")
+    keep(with_model, address)
+    told = steno("explain", "own")
+    assert "as seen by house/own" in told.out
+    assert told.err == (
+        "steno: the model on record is of no provider that is known here; --model names another\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        ("nobody/x", "nobody is no provider; one of openai, "),
+        ("gpt-5", "gpt-5 is no provider"),
+        ("anthropic", "name a model, too: anthropic/MODEL"),
+        ("anthropic/", "name a model, too: anthropic/MODEL"),
+        ("\x1b[2Jx/y", "\\x1b[2Jx is no provider"),
+    ],
+)
+def test_a_model_that_cannot_be_meant_is_refused(address: str, model: str, problem: str) -> None:
+    keep_talk(address)
+    told = steno("explain", "talk", "--model", model)
+    assert (told.status, told.out) == (1, "")
+    assert problem in told.err
+
+
+@pytest.mark.requirement("S1-12")
+def test_feedback_and_summaries_are_shown_as_the_model_gets_them(address: str) -> None:
+    made = MemoryStore()
+    conversation = made.new([ChatMessage.user("one"), ChatMessage.assistant("two")], id="fed")
+    first, second = conversation.entries()
+    conversation.append(Feedback(target=second.id, text="Sure?"))
+    conversation.append(Compaction(through=first.id, summary="They met."))
+    keep(made, address)
+    told = steno("explain", "fed", "--full")
+    assert told.out.splitlines()[2:] == [
+        "",
+        "#4 user",
+        "    [Summary of the conversation so far, which is left out here]",
+        "",
+        "    They met.",
+        "",
+        "#2 assistant",
+        "    two",
+        "",
+        "#3 user",
+        '    [Feedback on the assistant message that begins "two"]',
+        "    Sure?",
+        "",
+        "#4: a summary stands for what was said before (compacted)",
+        "#3: told as a message of the user (feedback)",
+    ]
+
+
+def test_a_model_with_little_room_is_shown_what_fits(address: str) -> None:
+    made = MemoryStore()
+    made.new([ChatMessage.user(f"{n} " + "x" * 350) for n in range(20)], id="long")
+    keep(made, address)
+    told = steno("explain", "long", "--context-tokens", "1500")
+    assert "messages left out here" in told.out.splitlines()[3]
+    assert "(left_out)" in told.out
+    told = steno("explain", "long", "--context-tokens", "10")
+    assert told.out.endswith("this is more than the model can read\n")
+
+
+def test_long_results_are_brought_back_and_shown_as_one_line(address: str) -> None:
+    made = MemoryStore()
+    call = ChatMessage.assistant(None, [ToolCall(id="c", name="read")])
+    made.new([call, ChatMessage.tool_result("c", "long \n" * 60_000)], id="long")
+    keep(made, address)
+    line = steno("explain", "long").out.splitlines()[4]
+    assert line.startswith("#2 tool_result  long long long")
+    assert line.endswith("…")
+    assert len(line) == 100
+
+
+def test_control_characters_do_not_reach_the_terminal(address: str) -> None:
+    made = MemoryStore()
+    made.new([ChatMessage.user("a\x1b]0;owned\x07b")], id="odd")
+    keep(made, address)
+    for option in ("--full", "--json", "--branch=main"):
+        assert "\x1b" not in steno("explain", "odd", option).out
+
+
+def test_a_session_in_which_nothing_was_said_has_nothing_to_show(address: str) -> None:
+    made = MemoryStore()
+    made.new(id="empty")
+    keep(made, address)
+    told = steno("explain", "empty")
+    assert told == (1, "", "steno: context: there is nothing to send; append a message first\n")
+
+
+def test_the_commands_of_the_guide_print_what_is_shown(tmp_path: Path) -> None:
+    environment = os.environ | {"STENO_STORE": "sqlite:work.db"}
+    guide = (ROOT / "docs" / "guides" / "context.md").read_text(encoding="utf-8")
+    blocks = list(BLOCK.finditer(guide))
+    assert len(blocks) == 2
+    for block in blocks:
+        printed = [run(line, tmp_path, environment) for line in block["commands"].splitlines()]
+        assert block["output"] is None or "".join(printed) == block["output"]
