@@ -1,0 +1,163 @@
+"""`steno doctor`: what is configured, what can be reached, and what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import platform
+from collections.abc import Iterator
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from steno import __version__
+from steno.cli.commands import Commands
+from steno.cli.configuration import Loaded, load_settings
+from steno.cli.instructions import read_instructions
+from steno.cli.paper import Column, Paper, print_object
+from steno.cli.place import add_store_option, address_of, quietly_opened
+from steno.cli.printable import on_one_line
+from steno.errors import StenoError
+from steno.providers.finding import find_model
+from steno.providers.looking import look_around
+from steno.store.locate import read_address
+from steno.tools.ripgrep import find_ripgrep
+from steno.tools.shell.sandbox import Setting, find_sandbox
+
+_PARTS: Final = {
+    "aiohttp": ("http", "speaks to servers"),
+    "rich": ("cli", "colours and tables"),
+    "psycopg": ("postgres", "keeps sessions in PostgreSQL"),
+    "xllamacpp": ("local", "runs a model in this process"),
+    "genai-prices": ("prices", "knows what models cost"),
+    "opentelemetry-api": ("telemetry", "traces runs"),
+    "rs-bpe": ("tokens", "counts tokens exactly"),
+}
+"""Packages that add something, the extra that brings each, and what for."""
+
+
+class State(StrEnum):
+    """How well something is."""
+
+    OK = "ok"
+    MISSING = "missing"
+    """It would be nice to have."""
+    BROKEN = "broken"
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    what: str
+    state: State
+    told: str
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    doctor = commands.add_parser(
+        "doctor",
+        help="say what is configured, reachable and missing",
+        description="Look at the configuration, the store, models, the sandbox and optional parts.",
+        epilog="exit status: 0 if something can be done, 1 if anything is broken",
+    )
+    doctor.add_argument("--json", action="store_true", help="a line of JSON for each finding")
+    add_store_option(doctor)
+    doctor.set_defaults(run=_doctor)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    findings = list(_findings(options))
+    if options.json:
+        for finding in findings:
+            print_object(msgspec.json.encode(finding._asdict()))
+    else:
+        rows = [[finding.what, finding.state, on_one_line(finding.told)] for finding in findings]
+        columns = (Column("what", "cyan"), Column("state", "bold"), Column("", may_shrink=False))
+        Paper().table(columns, rows)
+    return 1 if any(finding.state is State.BROKEN for finding in findings) else 0
+
+
+def _findings(options: argparse.Namespace) -> Iterator[Finding]:
+    where = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    yield Finding("steno", State.OK, f"{__version__}, {where}")
+    try:
+        loaded = load_settings()
+    except StenoError as exc:
+        yield Finding("settings", State.BROKEN, str(exc))
+        return
+    yield from _configuration(loaded)
+    yield _store(options, loaded)
+    yield from asyncio.run(_models(loaded))
+    yield _sandbox(loaded.settings.sandbox)
+    yield _search()
+    yield from map(_part, _PARTS)
+
+
+def _configuration(loaded: Loaded) -> Iterator[Finding]:
+    for what, file in (("user settings", loaded.user_file), ("project", loaded.project_file)):
+        is_there = file is not None and file.is_file()
+        yield Finding(what, State.OK, f"{file}" if is_there else f"none ({file})")
+    for text in loaded.notes:
+        yield Finding("project", State.MISSING, text)
+    own = None if loaded.user_file is None else loaded.user_file.parent
+    instructions = read_instructions(Path.cwd(), loaded.project, own)
+    named = ", ".join([str(found.path) for found in instructions.files])
+    yield Finding("instructions", State.OK, named or "none (AGENTS.md)")
+    for text in instructions.notes:
+        yield Finding("instructions", State.MISSING, text)
+
+
+def _store(options: argparse.Namespace, loaded: Loaded) -> Finding:
+    try:
+        own = loaded.settings.store
+        is_asked_for = bool(getattr(options, "store", ""))
+        address = address_of(options) if is_asked_for or own is None else read_address(own)
+        if not address.is_there:
+            return Finding("store", State.OK, f"{address} (will be made)")
+        with quietly_opened(address, create=False) as store:
+            count = sum(1 for _ in store.headers())
+    except StenoError as exc:
+        return Finding("store", State.BROKEN, str(exc))
+    return Finding("store", State.OK, f"{address}, {count:,} session{'' if count == 1 else 's'}")
+
+
+async def _models(loaded: Loaded) -> list[Finding]:
+    settings = loaded.settings
+    findings: list[Finding] = []
+    for looked in await look_around(settings.providers, os.environ):
+        state = State.OK if looked.is_usable else State.MISSING
+        findings.append(Finding(f"model {looked.where}", state, looked.outcome))
+    try:
+        found = await find_model(configured=settings.model or "", vendors=settings.providers)
+    except StenoError as exc:
+        return [*findings, Finding("model in use", State.BROKEN, str(exc))]
+    return [*findings, Finding("model in use", State.OK, f"{found.name} ({found.how})")]
+
+
+def _sandbox(setting: Setting) -> Finding:
+    sandbox = find_sandbox(setting)
+    is_there = sandbox.name != "none"
+    wanted = setting is Setting.REQUIRE
+    state = State.OK if is_there else State.BROKEN if wanted else State.MISSING
+    return Finding("sandbox", state, sandbox.describe())
+
+
+def _search() -> Finding:
+    found = find_ripgrep()
+    if found is None:
+        told = "ripgrep is not installed; searching in Python, which is slower"
+        return Finding("search", State.MISSING, told)
+    return Finding("search", State.OK, f"ripgrep at {found}")
+
+
+def _part(package: str) -> Finding:
+    extra, purpose = _PARTS[package]
+    try:
+        return Finding(package, State.OK, f"{version(package)}: {purpose}")
+    except PackageNotFoundError:
+        return Finding(package, State.MISSING, f"{purpose}: pip install 'steno[{extra}]'")

@@ -1,0 +1,63 @@
+"""The tools of a coding agent, made for one workspace, and closed together."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Final, Self, final
+
+from steno.ports import Tool
+from steno.tools.bash import Access, BashTool
+from steno.tools.edit import EditTool
+from steno.tools.glob import GlobTool
+from steno.tools.grep import GrepTool
+from steno.tools.jobs import BashKillTool, BashOutputTool
+from steno.tools.read import ReadTool
+from steno.tools.shell.sandbox import Sandbox, Setting
+from steno.tools.workspace import Workspace
+from steno.tools.write import WriteTool
+
+
+@final
+class Toolbox:
+    """Read, write, edit, search and run commands in one workspace.
+
+        async with Toolbox(Workspace([folder])) as toolbox:
+            agent = Agent(provider, conversation, tools=toolbox.tools)
+
+    Closing it ends the commands that run in the background.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        sandbox: Sandbox | Setting = Setting.AUTO,
+        access: Access | None = None,
+    ) -> None:
+        """Make the tools; `sandbox` and `access` are about commands."""
+        self._bash = BashTool(workspace, sandbox=sandbox, access=access)
+        self.tools: Final[tuple[Tool, ...]] = (
+            ReadTool(workspace),
+            WriteTool(workspace),
+            EditTool(workspace),
+            GlobTool(workspace),
+            GrepTool(workspace),
+            self._bash,
+            BashOutputTool(self._bash.jobs),
+            BashKillTool(self._bash.jobs),
+        )
+
+    async def aclose(self) -> None:
+        """End what runs in the background."""
+        await self._bash.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
