@@ -92,8 +92,12 @@ class Workspace:
         with explained(path), self._descend(path) as place:
             return self._spelled(place.names)
 
-    def files(self, under: str = ".") -> Iterator[str]:
+    def files(
+        self, under: str = ".", *, enters: Callable[[str], bool] = lambda folder: True
+    ) -> Iterator[str]:
         """Yield the names of all regular files below a folder, as `relative` spells them.
+
+        `enters` tells of each folder below whether to look into it.
 
         In order, by the names of folders first. Links are not followed, and not named either;
         left out are folders that may not be read, and names that are not UTF-8, since no model
@@ -101,7 +105,11 @@ class Workspace:
         """
         with explained(under), self._descend(under) as place:
             if not place.rest:
-                yield from map(self._spelled, _files(place.folder, place.above))
+
+                def enters_names(names: Names) -> bool:
+                    return enters(self._spelled(names))
+
+                yield from map(self._spelled, _files(place.folder, place.above, enters_names))
                 return
             found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
             if stat.S_ISREG(found.st_mode):
@@ -221,7 +229,9 @@ def _is_inside(names: Names, other: Names) -> bool:
     return len(names) > len(other) and names[: len(other)] == other
 
 
-def _files(folder: int, above: Names, level: int = 0) -> Iterator[Names]:
+def _files(
+    folder: int, above: Names, enters: Callable[[Names], bool], level: int = 0
+) -> Iterator[Names]:
     """Yield the real paths of regular files in an open folder and below."""
     with os.scandir(folder) as found:
         entries = sorted((entry for entry in found if is_text(entry.name)), key=lambda e: e.name)
@@ -229,10 +239,13 @@ def _files(folder: int, above: Names, level: int = 0) -> Iterator[Names]:
         if entry.is_file(follow_symlinks=False):
             yield (*above, entry.name)
         elif entry.is_dir(follow_symlinks=False) and level < MOST_LEVELS:
+            names = (*above, entry.name)
+            if not enters(names):
+                continue
             with suppress(OSError):
                 below = os.open(entry.name, OPEN_FOLDER, dir_fd=folder)
                 try:
-                    yield from _files(below, (*above, entry.name), level + 1)
+                    yield from _files(below, names, enters, level + 1)
                 finally:
                     os.close(below)
 

@@ -1,0 +1,100 @@
+"""The tool that finds files by their names. Where to look is an engine's task."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Final, final
+
+from msgspec import Meta, Struct
+
+from steno.call import ToolCall
+from steno.errors import InvalidValue, ToolFailed
+from steno.ports import Capability, Stage, ToolOutput
+from steno.tool import ToolDefinition
+from steno.tools.arguments import arguments_of
+from steno.tools.globs import below, names_hidden, printable
+from steno.tools.ripgrep import engine_for
+from steno.tools.search import Engine, existing
+from steno.tools.truncate import output_of
+from steno.tools.workspace import Workspace
+
+MOST_FILES: Final = 500
+TIME_LIMIT_S: Final = 30.0
+
+
+class _Arguments(Struct, frozen=True, kw_only=True):
+    pattern: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="*.py in any folder, src/**/*.{ts,tsx} or /*.md below path. ** is any folders.",
+        ),
+    ]
+    path: Annotated[str, "Folder to search."] = "."
+
+
+_DEFINITION: Final = ToolDefinition.from_type(
+    _Arguments,
+    name="glob",
+    description=(
+        f"Find files by a pattern for their paths, sorted, {MOST_FILES} at most. Files that"
+        " .gitignore names and hidden files are left out, unless the pattern asks for names"
+        " with a leading dot."
+    ),
+)
+
+
+@final
+class GlobTool:
+    """Finds files by name. Leaves out what .gitignore names, and hidden files."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        engine: Engine | None = None,
+        time_limit_s: float = TIME_LIMIT_S,
+    ) -> None:
+        self._workspace = workspace
+        self._engine = engine if engine is not None else engine_for(workspace)
+        self._time_limit_s = time_limit_s
+        self.definition = _DEFINITION
+        self.capability = Capability.READ
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return the folder that is searched."""
+        return (self._workspace.relative(arguments_of(call, _Arguments).path),)
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return the pattern and the place."""
+        arguments = arguments_of(call, _Arguments)
+        place = await asyncio.to_thread(self._workspace.relative, arguments.path)
+        return f"find {arguments.pattern} in {place}"
+
+    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+        """Search, and name what was found up to the limit."""
+        arguments = arguments_of(call, _Arguments)
+        under = await asyncio.to_thread(existing, self._workspace, arguments.path)
+        try:
+            wants = below(under, arguments.pattern)
+        except InvalidValue as exc:
+            raise ToolFailed(str(exc)) from exc
+        try:
+            async with asyncio.timeout(self._time_limit_s):
+                hidden = names_hidden(arguments.pattern)
+                names = await self._engine.files(under, hidden=hidden)
+        except TimeoutError:
+            raise ToolFailed(
+                f"glob: not finished after {self._time_limit_s:g} s; narrow the path"
+            ) from None
+        found = [printable(name) for name in names if wants(name)]
+        if not found:
+            return ToolOutput.of("no files", details={"files": 0, "limited": False})
+        limited = len(found) > MOST_FILES
+        shown = found[:MOST_FILES]
+        if limited:
+            shown.append(
+                f"[{len(found) - MOST_FILES:,} more files; narrow the pattern or the path]"
+            )
+        text, more = await asyncio.to_thread(output_of, "\n".join(shown) + "\n", stage)
+        return ToolOutput.of(text, details={"files": len(found), "limited": limited, **more})

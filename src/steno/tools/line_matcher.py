@@ -1,0 +1,56 @@
+"""A program that finds lines by a regular expression, and can be ended while it does.
+
+Python's `re` may take for ever over a pattern that a model wrote, and nothing stops it from
+within. So it runs here, in a process of its own, that is started by the path of this file and
+loads nothing of ours. It reads two patterns, then one text after the other, and answers each with
+the numbers of the lines that fit. Numbers are 8 bytes in the order of this machine.
+"""
+
+import re
+import sys
+from array import array
+from collections.abc import Sequence
+
+NUMBER_BYTES = 8
+
+
+def matching_lines(patterns: Sequence[re.Pattern[str]], text: bytes, most: int) -> "array[int]":
+    """Return the numbers of the first lines that fit, counted from 1.
+
+    There are two patterns: one for any line, and one that will do for lines of ASCII.
+    """
+    for_any, for_ascii = patterns
+    lines = text.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    found = array("Q")
+    for number, line in enumerate(lines, start=1):
+        fits = for_ascii if line.isascii() else for_any
+        if fits.search(line.decode("utf-8", "surrogateescape")):
+            found.append(number)
+            if len(found) >= most:
+                break
+    return found
+
+
+def number(value: int) -> bytes:
+    """Return a number as it is sent."""
+    return value.to_bytes(NUMBER_BYTES, sys.byteorder)
+
+
+def main() -> None:
+    """Serve until nothing more comes."""
+    receive, send = sys.stdin.buffer, sys.stdout.buffer
+
+    def receive_number() -> int:
+        return int.from_bytes(receive.read(NUMBER_BYTES), sys.byteorder)
+
+    patterns = [re.compile(receive.read(receive_number()).decode()) for _ in range(2)]
+    while most := receive_number():
+        found = matching_lines(patterns, receive.read(receive_number()), most)
+        send.write(number(len(found)) + found.tobytes())
+        send.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Files by their names: the same from both engines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import InvalidValue, Text, ToolCall
+from steno.errors import ToolFailed
+from steno.ports import Capability, Tool, ToolOutput
+from steno.tools.glob import MOST_FILES, GlobTool
+from steno.tools.globs import names_hidden, path_filter
+from steno.tools.workspace import Workspace
+from tests.tools.engines import ENGINES, MakeEngine, plant, ripgrep
+from tests.tools.shelf import Shelf
+
+both = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
+
+
+def glob(
+    workspace: Workspace, make: MakeEngine, pattern: str, *, time_limit_s: float = 60, **more: Any
+) -> ToolOutput:
+    made = GlobTool(workspace, engine=make(workspace), time_limit_s=time_limit_s)
+    call = ToolCall.create("glob", {"pattern": pattern, **more})
+    made.definition.check_arguments(call)
+    return asyncio.run(made.run(call, Shelf()))
+
+
+def text_of(output: ToolOutput) -> str:
+    (block,) = output.content
+    assert isinstance(block, Text)
+    return block.text
+
+
+NAMES = ["a.py", "d/b.py", "d/e/c.py", "d/e/c.js", "no.py", ".github/ci.yml", ".env", "build/a.py"]
+
+
+@both
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.py", ["a.py", "d/b.py", "d/e/c.py"]),
+        ("**/*.py", ["a.py", "d/b.py", "d/e/c.py"]),
+        ("/*.py", ["a.py"]),
+        ("./*.py", ["a.py"]),
+        ("d/**", ["d/b.py", "d/e/c.js", "d/e/c.py"]),
+        ("d/*", ["d/b.py"]),
+        ("**/e/*.{js,py}", ["d/e/c.js", "d/e/c.py"]),
+        ("[ab].py", ["a.py", "d/b.py"]),
+        ("[!a].py", ["d/b.py", "d/e/c.py"]),
+        ("?.js", ["d/e/c.js"]),
+        (".github/**", [".github/ci.yml"]),
+        ("**/*.yml", []),
+        (".env", [".env"]),
+        ("{.env,a.py}", [".env", "a.py"]),
+        ("build/**", []),
+    ],
+)
+@pytest.mark.requirement("S4-13")
+def test_files_are_found_by_a_pattern(
+    pattern: str, found: list[str], make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    plant(folder, {**dict.fromkeys(NAMES, ""), ".git/config": "", ".gitignore": "build/\nno.py"})
+    shown = text_of(glob(workspace, make, pattern))
+    assert shown == ("".join(f"{name}\n" for name in found) or "no files")
+
+
+@both
+def test_a_pattern_is_about_what_lies_below_the_path(
+    make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    plant(folder, dict.fromkeys(NAMES, ""))
+    assert text_of(glob(workspace, make, "/*.py", path="d")) == "d/b.py\n"
+    assert text_of(glob(workspace, make, "e/*", path=str(folder / "d"))) == "d/e/c.js\nd/e/c.py\n"
+    assert text_of(glob(workspace, make, "*", path="build")) == "build/a.py\n"
+
+
+@both
+def test_more_files_than_can_be_shown_are_counted(
+    make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    plant(folder, {f"{number:04}": "" for number in range(MOST_FILES + 3)})
+    output = glob(workspace, make, "*")
+    assert text_of(output).endswith("0499\n[3 more files; narrow the pattern or the path]\n")
+    assert output.details == {"files": MOST_FILES + 3, "limited": True}
+
+
+@both
+@pytest.mark.parametrize("path", ["..", "/", "link", "link/below"])
+def test_nothing_outside_is_named(
+    path: str, make: MakeEngine, folder: Path, outside: Path, workspace: Workspace
+) -> None:
+    (folder / "link").symlink_to(outside)
+    with pytest.raises(ToolFailed, match="outside"):
+        glob(workspace, make, "*", path=path)
+    assert text_of(glob(workspace, make, "**")) == "no files"
+    assert text_of(glob(workspace, make, "../**")) == "no files"
+
+
+@both
+def test_names_that_are_no_text_are_not_named(
+    make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    (folder / os.fsdecode(b"caf\xe9")).write_text("x\n")
+    plant(folder, {"a\x1b[31m": "", "b": ""})
+    assert text_of(glob(workspace, make, "*")) == "'a\\x1b[31m'\nb\n"
+
+
+def test_a_search_that_hangs_is_given_up(folder: Path, workspace: Workspace) -> None:
+    plant(folder, {"a": ""})
+    os.mkfifo(folder / ".ignore")  # ripgrep waits for somebody to write there
+    with pytest.raises(ToolFailed, match=r"not finished after 0\.5 s"):
+        glob(workspace, ripgrep, "*", time_limit_s=0.5)
+
+
+def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> None:
+    plant(folder, {"d/a": ""})
+    made: Tool = GlobTool(workspace)
+    call = ToolCall.create("glob", {"pattern": "*.py", "path": "./d/"})
+    assert made.capability is Capability.READ
+    assert made.subjects(call) == ("d",)
+    assert asyncio.run(made.preview(call)) == "find *.py in d"
+
+
+@pytest.mark.parametrize("pattern", ["{a", "a}", "[a", "a\\", "/", "[b-a]"])
+def test_half_a_pattern_is_refused(pattern: str, workspace: Workspace) -> None:
+    with pytest.raises(InvalidValue, match="glob: "):
+        path_filter(pattern)
+    with pytest.raises(ToolFailed, match="glob: "):
+        glob(workspace, ripgrep, pattern)
+
+
+def test_a_pattern_is_about_characters_and_not_bytes() -> None:
+    assert path_filter("?.py")("é.py")
+    assert path_filter("[à-ü]*")("d/éa")
+    assert path_filter("a\\*b")("a*b")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hidden"),
+    [
+        *[(".env", True), ("**/.env*", True), ("{a,.b}", True), (".github/**", True)],
+        *[("*.py", False), ("./a", False), ("../a", False), ("a.b/c.d", False), (".", False)],
+    ],
+)
+def test_a_pattern_tells_whether_it_is_about_hidden_names(pattern: str, hidden: bool) -> None:
+    assert names_hidden(pattern) is hidden

@@ -1,0 +1,352 @@
+"""Lines in files: the same from both engines, whatever the pattern and the file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from steno import JsonObject, Text, ToolCall
+from steno.errors import ToolFailed
+from steno.ports import Capability, Tool, ToolOutput
+from steno.tools.grep import GrepTool
+from steno.tools.patterns import read_pattern
+from steno.tools.ripgrep import engine_for, find_ripgrep
+from steno.tools.search import PythonEngine, Search
+from steno.tools.workspace import Workspace
+from tests.tools.engines import ENGINES, MakeEngine, lines_of, plant, ripgrep
+from tests.tools.shelf import Shelf
+
+both = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
+
+
+def grep(
+    workspace: Workspace, make: MakeEngine, pattern: str, *, time_limit_s: float = 60, **more: Any
+) -> ToolOutput:
+    made = GrepTool(workspace, engine=make(workspace), time_limit_s=time_limit_s)
+    call = ToolCall.create("grep", {"pattern": pattern, **more})
+    made.definition.check_arguments(call)
+    return asyncio.run(made.run(call, Shelf()))
+
+
+def text_of(output: ToolOutput) -> str:
+    (block,) = output.content
+    assert isinstance(block, Text)
+    return block.text
+
+
+# -- what a model sees -----------------------------------------------------------------------
+
+
+@both
+@pytest.mark.requirement("S4-13")
+def test_matching_lines_are_shown_below_the_name_of_their_file(
+    make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    plant(folder, {"b.py": "def b():\n    pass\n", "a/x.py": "#\ndef a():", "c.txt": "nothing"})
+    output = grep(workspace, make, r"^def \w+\(")
+    assert text_of(output) == "a/x.py\n2:def a():\n\nb.py\n1:def b():\n"
+    assert output.details == {"matches": 2, "files": 2, "limited": False}
+
+
+@both
+def test_context_is_marked_and_gaps_are_shown(
+    make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    plant(folder, {"a": "1\nx\n3\n4\n5\n6\nx\nx\n9\n"})
+    shown = text_of(grep(workspace, make, "x", context=1))
+    assert shown == "a\n1-1\n2:x\n3-3\n--\n6-6\n7:x\n8:x\n9-9\n"
+
+
+@both
+def test_files_and_counts_can_be_asked_for(
+    make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    plant(folder, {"a": "x\nxx\n", "b": "y\n", "c/d": "x\n"})
+    assert text_of(grep(workspace, make, "x", mode="files")) == "a\nc/d\n"
+    assert text_of(grep(workspace, make, "x", mode="count")) == "a:2\nc/d:1\n"
+
+
+@both
+def test_the_limit_is_kept_and_told(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
+    plant(folder, {"a": "x\n" * 3, "b": "x\n", "c": "x\n"})
+    note = "[more than {} {}; narrow the search or raise the limit]\n"
+    assert (
+        text_of(grep(workspace, make, "x", limit=2))
+        == f"a\n1:x\n2:x\n\n{note.format(2, 'matches')}"
+    )
+    at_the_edge = grep(workspace, make, "x", limit=3)
+    assert text_of(at_the_edge).endswith(note.format(3, "matches"))
+    assert JsonObject(at_the_edge.details)["limited"] is True
+    assert "more than" not in text_of(grep(workspace, make, "x", limit=5))
+    assert text_of(grep(workspace, make, "x", limit=2, mode="files")) == (
+        f"a\nb\n{note.format(2, 'files')}"
+    )
+
+
+@both
+def test_many_files_are_searched(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
+    plant(folder, {f"{number:03}": "x\n" for number in range(150)})
+    assert JsonObject(grep(workspace, make, "x").details)["files"] == 150
+
+
+@both
+def test_nothing_found_is_said(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
+    plant(folder, {"a": "y\n"})
+    assert text_of(grep(workspace, make, "x")) == "no matches"
+
+
+@both
+def test_long_lines_are_cut(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
+    plant(folder, {"a": "é" * 700 + "x\n"})
+    assert text_of(grep(workspace, make, "x$")) == f"a\n1:{'é' * 500}[... 201 more characters]\n"
+
+
+@both
+def test_strange_bytes_and_names_are_shown_as_text(
+    make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    plant(folder, {"a\nb": b"caf\xe9 x\r\n"})
+    (folder / os.fsdecode(b"caf\xe9")).write_text("x\n")
+    assert text_of(grep(workspace, make, "x$")) == "'a\\nb'\n1:caf\ufffd x\n"
+
+
+@both
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("*.py", ["a.py", "d/b.py", "d/e/c.py"]),
+        ("/*.py", ["a.py"]),
+        ("d/*.py", ["d/b.py"]),
+        ("d/**/*.py", ["d/b.py", "d/e/c.py"]),
+        ("*.{js,c}", ["a.c"]),
+        (".h*", [".hidden"]),
+        ("e", []),
+    ],
+)
+def test_a_glob_narrows_the_search_and_brings_back_nothing_ignored(
+    glob: str, found: list[str], make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    names = ["a.py", "d/b.py", "d/e/c.py", "a.c", "ignored.py", ".hidden", ".git/x.py"]
+    plant(folder, {**dict.fromkeys(names, "x"), ".gitignore": "ignored.py"})
+    shown = text_of(grep(workspace, make, "x", glob=glob, mode="files"))
+    assert shown == ("".join(f"{name}\n" for name in found) or "no matches")
+
+
+@both
+def test_a_path_narrows_the_search(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
+    plant(folder, {"a": "x", "d/b.py": "x", "d/c": "x"})
+    for path in ("d", "./d/", str(folder / "d")):
+        assert text_of(grep(workspace, make, "x", path=path, mode="files")) == "d/b.py\nd/c\n"
+    assert text_of(grep(workspace, make, "x", path="d", glob="/*.py", mode="files")) == "d/b.py\n"
+    assert text_of(grep(workspace, make, "x", path="d/c", mode="files")) == "d/c\n"
+    with pytest.raises(ToolFailed, match="no such file or folder"):
+        grep(workspace, make, "x", path="nowhere")
+
+
+@both
+def test_another_root_is_searched_by_its_absolute_path(
+    make: MakeEngine, folder: Path, tmp_path: Path
+) -> None:
+    plant(tmp_path / "more", {"a": "x", "ignored": "x", ".ignore": "ignored"})
+    more = tmp_path / "more"
+    shown = text_of(grep(Workspace([folder, more]), make, "x", path=str(more)))
+    assert shown == f"{more}/a\n1:x\n"
+
+
+def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> None:
+    plant(folder, {"d/a": "x"})
+    (folder / "link").symlink_to("d")
+    made: Tool = GrepTool(workspace)
+    call = ToolCall.create("grep", {"pattern": "x", "path": "link/../link/a"})
+    assert made.capability is Capability.READ
+    assert made.subjects(call) == ("d/a",)
+    assert made.subjects(ToolCall.create("grep", {"pattern": "x"})) == (".",)
+    assert asyncio.run(made.preview(call)) == "search for x in d/a"
+
+
+@both
+def test_a_pattern_that_is_not_taken_is_told_to_the_model(
+    make: MakeEngine, workspace: Workspace
+) -> None:
+    with pytest.raises(ToolFailed, match="at character 1: look-around"):
+        grep(workspace, make, "(?=a)")
+    with pytest.raises(ToolFailed, match="glob: "):
+        grep(workspace, make, "a", glob="{a")
+
+
+# -- confinement -----------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("path", ["..", "../outside", "/etc", "link", "d/link/secret.txt"])
+def test_nothing_outside_is_searched(
+    path: str, make: MakeEngine, folder: Path, outside: Path, workspace: Workspace
+) -> None:
+    plant(folder, {"d/": ""})
+    (folder / "link").symlink_to(outside)
+    (folder / "d" / "link").symlink_to(outside)
+    with pytest.raises(ToolFailed, match="outside"):
+        grep(workspace, make, "SECRET", path=path)
+    assert text_of(grep(workspace, make, "SECRET")) == "no matches"
+
+
+@both
+def test_a_link_that_is_put_there_meanwhile_is_not_followed(
+    make: MakeEngine, folder: Path, outside: Path, workspace: Workspace
+) -> None:
+    plant(folder, {"a": "SECRET\n", "d/secret.txt": "SECRET\n", "z": "SECRET\n"})
+
+    def swap(name: str) -> bool:
+        """Asked when the names are known and nothing is open yet."""
+        if name == "a":
+            (folder / "a").unlink()
+            (folder / "a").symlink_to(outside / "secret.txt")
+            (folder / "d").rename(folder / "e")
+            (folder / "d").symlink_to(outside)
+        return True
+
+    async def collect() -> list[str]:
+        search = Search(read_pattern("SECRET"), under=".", hidden=False, wants=swap, most=9)
+        async with aclosing(make(workspace).search(search)) as found:
+            return [each.name async for each in found]
+
+    assert asyncio.run(collect()) == ["z"]
+
+
+@both
+def test_a_pattern_is_never_an_option(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
+    plant(folder, {"a": "--files\n-e\n"})
+    assert text_of(grep(workspace, make, "--files")) == "a\n1:--files\n"
+    assert text_of(grep(workspace, make, "-e")) == "a\n2:-e\n"
+
+
+@both
+def test_the_environment_does_not_reach_the_search(
+    make: MakeEngine, folder: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(folder, {"a": "x\n", "rc": "--invert-match\n"})
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(folder / "rc"))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    plant(folder, {"re.py": "raise SystemExit(1)\n"})
+    assert text_of(grep(workspace, make, "^x", mode="files")) == "a\n"
+
+
+def test_a_program_that_lies_in_the_workspace_is_not_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(folder, {"bin/rg": "#!/bin/sh\n"})
+    (folder / "bin" / "rg").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder / "bin"))
+    assert find_ripgrep() == folder / "bin" / "rg"
+    assert find_ripgrep([folder]) != folder / "bin" / "rg"
+    monkeypatch.chdir(folder / "bin")
+    monkeypatch.setenv("PATH", ".")
+    assert find_ripgrep([folder]) != folder / "bin" / "rg"
+
+
+def test_without_ripgrep_python_searches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = find_ripgrep()
+    assert found is not None
+    monkeypatch.setenv("PATH", "")
+    assert isinstance(engine_for(Workspace([folder, found.parent])), PythonEngine)
+    assert not isinstance(engine_for(Workspace([folder])), PythonEngine)
+
+
+# -- time ------------------------------------------------------------------------------------
+
+_CATASTROPHE = "(a*)*(a*)*(a*)*b$"
+
+
+def test_a_pattern_that_python_cannot_finish_is_given_up(
+    folder: Path, workspace: Workspace
+) -> None:
+    plant(folder, {"a": "a" * 5000 + "\n"})
+    with pytest.raises(ToolFailed, match="not finished after 1 s"):
+        grep(workspace, PythonEngine, _CATASTROPHE, time_limit_s=1)
+
+
+def test_ripgrep_finishes_what_python_cannot(folder: Path, workspace: Workspace) -> None:
+    plant(folder, {"a": "a" * 5000 + "\n"})
+    assert text_of(grep(workspace, ripgrep, _CATASTROPHE)) == "no matches"
+
+
+@both
+def test_a_cancelled_search_ends_its_programs(
+    make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    plant(folder, {"a": "a" * 5000 + "\n", ".git/": ""})
+    os.mkfifo(folder / ".ignore")  # ripgrep waits for somebody to write there
+    made = GrepTool(workspace, engine=make(workspace))
+
+    async def scenario() -> None:
+        call = ToolCall.create("grep", {"pattern": _CATASTROPHE})
+        task = asyncio.create_task(made.run(call, Shelf()))
+        async with asyncio.timeout(20):
+            while not _children():  # noqa: ASYNC110 - nobody says when a program has started
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert _children() == []
+
+    asyncio.run(scenario())
+
+
+def _children() -> list[str]:
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [child for task in tasks for child in task.read_text().split()]
+
+
+# -- which files are text --------------------------------------------------------------------
+
+
+class File(NamedTuple):
+    name: str
+    data: bytes
+    lines: tuple[int, ...]
+
+
+FILES = [
+    File("plain", b"x\n", (1,)),
+    File("no line feed at the end", b"y\nx", (2,)),
+    File("empty", b"", ()),
+    File("empty lines", b"\n\nx\n\n", (3,)),
+    File("binary", b"x\n\0\n", ()),
+    File("nul at the edge", b"x\n" + b"y" * 8189 + b"\0", ()),
+    File("nul behind the edge", b"x\n" + b"y" * 8190 + b"\0\nx\n", (1, 3)),
+    File("nul far behind", b"x\n" + b"y\n" * 100_000 + b"\0 x\n", (1, 100_002)),
+    File("mark of UTF-8", b"\xef\xbb\xbfx\n", (1,)),
+    File("UTF-16, little end first", "\ufeffx\ny\nx\n".encode("utf-16-le"), (1, 3)),
+    File("UTF-16, big end first", "\ufeffx\n😀\nx".encode("utf-16-be"), (1, 3)),
+    File("UTF-16, cut short", "\ufeffx\n".encode("utf-16-le") + b"x", (1,)),
+    File("UTF-16 without a mark", "x\n".encode("utf-16-le"), ()),
+    File("latin", b"\xe9\nx\xe9\n", ()),
+    File("carriage returns", b"x\r\ny\rx\r\nx\r", (1, 2, 3)),
+    File("other ends of lines", "y\u2028x\vx\x85x\n".encode(), (1,)),
+]
+
+
+@both
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_both_engines_read_the_same_from_a_file(
+    file: File, make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    (folder / "file").write_bytes(file.data)
+    assert lines_of(workspace, make, "x$").get("file", ()) == file.lines
+
+
+@both
+def test_what_cannot_be_read_is_passed_by(
+    make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
+    plant(folder, {"a": "x"})
+    with (folder / "huge").open("wb") as huge:
+        huge.write(b"x\n")
+        huge.truncate(64 * 1024 * 1024 + 1)
+    os.mkfifo(folder / "pipe")
+    assert lines_of(workspace, make, "x") == {"a": (1,)}
