@@ -1,0 +1,245 @@
+"""The tool that runs commands: with a clean environment, within limits, in a sandbox if there is one.
+
+What a command line is made of is told by `commands`, how it is run and ended by `shell`; here
+they meet what a model asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, final
+
+from msgspec import Meta, Struct
+
+from steno.call import ToolCall
+from steno.errors import ToolFailed
+from steno.ports import Capability, Stage, ToolOutput
+from steno.tool import ToolDefinition
+from steno.tools.arguments import arguments_of
+from steno.tools.commands import split_commands
+from steno.tools.ending import details_of, notes_on, outcome_of, with_notes
+from steno.tools.jobs import Jobs
+from steno.tools.shell.environment import build_environment
+from steno.tools.shell.process import Limits, Process
+from steno.tools.shell.sandbox import Sandbox, Scope, Setting, find_sandbox, hidden_paths
+from steno.tools.truncate import output_of
+from steno.tools.workspace import Workspace
+from steno.value import Quiet
+
+MOST_COMMAND_BYTES: Final = 100_000
+"""Linux takes 128 KiB as one argument of a program, and the command is inside of one."""
+
+
+@final
+class Access(Quiet, frozen=True, kw_only=True):
+    """What commands may reach beyond the workspace."""
+
+    network: bool = False
+    """Matters where a sandbox can take it away."""
+    environment: tuple[str, ...] = ()
+    """Names of variables that are handed on besides the usual ones; `*` at the end is any."""
+    hidden: tuple[Path, ...] = ()
+    """What is not to be read, besides the usual places of secrets."""
+    temporary: tuple[Path, ...] = (Path("/tmp"),)  # noqa: S108 - where commands expect it
+    """Where commands may write as well, if the sandbox cannot give them a /tmp of their own."""
+
+
+class BashArguments(Struct, forbid_unknown_fields=True):
+    """What a command can be told."""
+
+    command: Annotated[str, Meta(min_length=1, description="The command line, for bash -c.")]
+    timeout_s: Annotated[
+        int | None, Meta(description="Seconds after which it is ended with all it has started.")
+    ] = None
+    background: Annotated[
+        bool, "Return at once with a job id, for bash_output and bash_kill. For servers."
+    ] = False
+
+
+@final
+class BashTool:
+    """Runs commands in the workspace. Close it: that ends what runs in the background."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        sandbox: Sandbox | Setting = Setting.AUTO,
+        access: Access | None = None,
+        limits: Limits | None = None,
+        environ: Mapping[str, str] | None = None,
+        jobs: Jobs | None = None,
+    ) -> None:
+        self.capability: Final = Capability.EXECUTE
+        self.jobs: Final = jobs if jobs is not None else Jobs()
+        self._workspace = workspace
+        self._sandbox = sandbox
+        self._access = access if access is not None else Access()
+        self._limits = limits if limits is not None else Limits()
+        self._environ = dict(os.environ if environ is None else environ)
+        self._scratch: Path | None = None
+        self.definition: Final = ToolDefinition.from_type(
+            BashArguments,
+            name="bash",
+            description=(
+                "Run a command in the workspace folder and return what it writes. Each call is a "
+                "new shell without input. It has "
+                f"{self._limits.timeout_s} s unless timeout_s says otherwise, "
+                f"{self._limits.max_timeout_s} s at most; processes that it leaves behind are "
+                "ended. Writing outside of the workspace and /tmp, reading secrets and using the "
+                "network may be forbidden."
+            ),
+        )
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return the simple commands and redirections of the command line."""
+        return split_commands(self._arguments(call).command)
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return the command as it is, where it would run, and within which limits."""
+        arguments = self._arguments(call)
+        sandbox = await asyncio.to_thread(self._find_sandbox)
+        seconds = self._seconds(arguments)
+        notes = [
+            f"in {self._workspace.root}",
+            "in the background" if arguments.background else "",
+            "until it is ended" if seconds is None else f"at most {seconds} s",
+            f"sandbox: {sandbox.name}",
+            "network allowed" if self._access.network else "",
+        ]
+        return f"{arguments.command}\n\n{' · '.join(filter(None, notes))}"
+
+    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+        """Run the command to its end, or start it in the background."""
+        arguments = self._arguments(call)
+        if arguments.background:
+            return await self._run_in_background(arguments)
+        voice = _Voice(stage, self._limits.shown_output_bytes)
+        process, sandbox = await self._start(arguments.command, voice)
+        ending = await process.wait(self._seconds(arguments))
+        voice.close()
+        text, details = await asyncio.to_thread(output_of, process.capture.take(), stage)
+        notes = notes_on(ending)
+        return ToolOutput.of(
+            with_notes(text, notes) if text or notes else "[no output]",
+            outcome=outcome_of(ending),
+            details={**details_of(ending), "sandbox": sandbox, **details},
+        )
+
+    async def aclose(self) -> None:
+        """End what runs in the background, and remove what was temporary."""
+        await self.jobs.aclose()
+        if self._scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+            self._scratch = None
+
+    async def _run_in_background(self, arguments: BashArguments) -> ToolOutput:
+        if self.jobs.running >= self._limits.max_jobs:
+            raise ToolFailed(
+                f"bash: {self._limits.max_jobs} commands run in the background, and no more may; "
+                "end one with bash_kill"
+            )
+        process, sandbox = await self._start(arguments.command, None)
+        job = self.jobs.add(arguments.command, process, timeout_s=self._seconds(arguments))
+        return ToolOutput.of(
+            f'[started as job {job.id}; call bash_output with job "{job.id}" for what it writes]',
+            details={"job": job.id, "sandbox": sandbox},
+        )
+
+    async def _start(self, command: str, voice: _Voice | None) -> tuple[Process, str]:
+        """Start a command; return it, and the name of the sandbox it is in."""
+        sandbox = await asyncio.to_thread(self._find_sandbox)
+        environ = build_environment(self._environ, self._access.environment)
+        if sandbox.stays:
+            environ["TMPDIR"] = "/tmp"  # noqa: S108 - the command's own, as the sandbox shows it
+        shell = shutil.which("bash", path=environ["PATH"]) or "/bin/sh"
+        argv = sandbox.wrap((shell, "-c", command), self._scope(environ))
+        process = await Process.start(
+            argv,
+            folder=self._workspace.root,
+            environ=environ,
+            limits=self._limits,
+            is_wrapped=sandbox.stays,
+            listener=voice,
+        )
+        return process, sandbox.name
+
+    def _find_sandbox(self) -> Sandbox:
+        if isinstance(self._sandbox, Setting):
+            self._sandbox = find_sandbox(self._sandbox)
+        return self._sandbox
+
+    def _scope(self, environ: Mapping[str, str]) -> Scope:
+        temporary = self._access.temporary
+        if "TMPDIR" in environ:
+            temporary = (*temporary, Path(environ["TMPDIR"]))
+        return Scope(
+            roots=self._workspace.roots,
+            hidden=hidden_paths(self._environ, self._access.hidden),
+            scratch=self._scratch_folder(),
+            temporary=temporary,
+            network=self._access.network,
+        )
+
+    def _scratch_folder(self) -> Path:
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="steno-")).resolve()
+            # For programs that end without closing.
+            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        return self._scratch
+
+    def _arguments(self, call: ToolCall) -> BashArguments:
+        """Return the arguments. Raises ToolFailed for what no shell could be given."""
+        arguments = arguments_of(call, BashArguments)
+        if not arguments.command.strip():
+            raise ToolFailed("bash: the command is empty")
+        if "\0" in arguments.command:
+            raise ToolFailed("bash: the command holds a NUL character, which no shell can read")
+        if len(arguments.command.encode()) > MOST_COMMAND_BYTES:
+            raise ToolFailed(
+                f"bash: the command has more than {MOST_COMMAND_BYTES:,} bytes; "
+                "write them to a file first"
+            )
+        if arguments.timeout_s is not None and not (
+            1 <= arguments.timeout_s <= self._limits.max_timeout_s
+        ):
+            raise ToolFailed(f"bash: timeout_s must be from 1 to {self._limits.max_timeout_s}")
+        return arguments
+
+    def _seconds(self, arguments: BashArguments) -> int | None:
+        """Return how long a command may run; in the background without end, unless it says so."""
+        if arguments.timeout_s is not None or arguments.background:
+            return arguments.timeout_s
+        return self._limits.timeout_s
+
+
+class _Voice:
+    """Says what a command writes, as text, up to a limit."""
+
+    def __init__(self, stage: Stage, most_bytes: int) -> None:
+        self._stage = stage
+        self._left = most_bytes
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def __call__(self, data: bytes) -> None:
+        if self._left <= 0:
+            return
+        text = self._decoder.decode(data[: self._left])
+        self._left -= len(data)
+        if self._left <= 0:
+            text += "\n[... there is more, which is not shown while it runs ...]\n"
+        if text:
+            self._stage.say(text)
+
+    def close(self) -> None:
+        """Say the rest, if the last character was never finished."""
+        rest = self._decoder.decode(b"", final=True)
+        if rest:
+            self._stage.say(rest)

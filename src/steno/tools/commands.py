@@ -1,0 +1,304 @@
+"""A command line as the simple commands it is made of, so that rules can be about them.
+
+The line is read the way a shell reads it, word by word, and only as far as reading can tell what
+will be run. Whatever takes more than that (substitutions, here-documents, loops, functions,
+variables for commands) makes the whole line unsure. Nothing in here runs anything.
+
+    git status && rm -rf "x" | cat 2>&1 > log     "git status", "rm -rf x", "cat", "> log"
+
+A redirection is a subject of its own, so that a rule about `echo` says nothing about the file
+that is written. An assignment before a command stays where it is, and so do `sudo`, `env` and
+their like: a rule has to name them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+UNSURE: Final = "\n"
+"""How a subject begins that no pattern but `*` alone may cover."""
+
+_RESERVED: Final = frozenset(
+    {
+        *("if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "in", "while"),
+        *("until", "do", "done", "function", "time", "coproc", "!", "{", "}", "[[", "]]"),
+    }
+)
+_EVALUATING: Final = frozenset(
+    {
+        *("eval", ".", "source", "alias", "unalias", "trap", "command", "builtin", "enable"),
+        *("fc", "bind", "complete", "compgen"),
+    }
+)
+"""What runs its arguments as commands, or changes what later names mean."""
+_SUBSCRIPTING: Final = frozenset(
+    {
+        *("printf", "test", "[", "read", "unset", "let", "declare", "typeset", "local", "export"),
+        *("readonly", "mapfile", "readarray", "wait", "getopts"),
+    }
+)
+"""Builtins that may evaluate `a[$(command)]` even where it is quoted, since it names a variable."""
+
+_OPERATOR = re.compile(r"&&|\|\||\|&?|;|&(?!>)|\n")
+_JOINING: Final = frozenset({"&&", "||", "|", "|&"})
+"""Operators that another command must follow."""
+_REDIRECTION = re.compile(r"\d*(>>|>\||>&|<>|<&|>|<)|(&>>|&>)")
+_SPELLING: Final = {">|": ">", ">&": ">", "&>": ">", "&>>": ">>", "<&": "<"}
+_DESCRIPTOR = re.compile(r"\d+-?|-")
+_BLANK: Final = " \t"
+_CONTINUATION: Final = "\\\n"
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}|[0-9@*#?$!-])")
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]*")
+"""Characters that mean the same with quotes and without. `=` is none: it makes assignments."""
+_SEAM = re.compile(r"[;&|\n(){}`<>]")
+
+
+def split_commands(text: str) -> tuple[str, ...]:
+    """Return the simple commands and the redirections of a command line, each in one spelling.
+
+    If reading cannot tell what would be run, the first subject is the whole line behind a line
+    feed. Guesses at its parts follow, for rules that deny: a rule that allows must cover all.
+    """
+    try:
+        return tuple(_subjects(_Reader(text)))
+    except _Unsure:
+        return (UNSURE + text, *dict.fromkeys(_guess(text)))
+
+
+class _Unsure(Exception):
+    """The text means more than can be told by reading it."""
+
+
+class _Word(NamedTuple):
+    raw: str
+    """As it was written, but for line continuations."""
+    value: str
+    """What it stands for; without meaning where it expands."""
+    is_bare: bool
+    """Nothing in it is quoted."""
+    is_plain: bool
+    """What is quoted in it need not be."""
+    is_open: bool
+    """Variables or patterns decide what it becomes."""
+    has_parameter: bool
+    has_tilde: bool
+
+    @property
+    def text(self) -> str:
+        """The word in its one spelling."""
+        if self.is_bare or self.has_parameter:
+            return self.raw
+        if self.is_plain and self.value:
+            return self.value
+        return self.raw if self.is_open or self.has_tilde else shlex.quote(self.value)
+
+
+class _Reader:
+    """Takes a command line apart, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def skip_blanks(self) -> None:
+        """Go to where the next token begins, past comments."""
+        text = self._text
+        while self._at < len(text):
+            if text[self._at] in _BLANK:
+                self._at += 1
+            elif text.startswith(_CONTINUATION, self._at):
+                self._at += 2
+            elif text[self._at] == "#":
+                end = text.find("\n", self._at)
+                self._at = len(text) if end < 0 else end
+            else:
+                return
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether there is nothing more to read."""
+        return self._at >= len(self._text)
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Read what matches, if it stands here."""
+        found = pattern.match(self._text, self._at)
+        if found is not None:
+            self._at = found.end()
+        return found
+
+    def sees(self, pattern: re.Pattern[str]) -> bool:
+        """Tell whether something stands here that matches."""
+        return pattern.match(self._text, self._at) is not None
+
+    def peek(self) -> str:
+        """Return the next character; empty at the end."""
+        return self._text[self._at : self._at + 1]
+
+    def word(self) -> _Word:
+        """Read a word. Raises _Unsure if there is none, or one that runs something."""
+        value: list[str] = []
+        raw: list[str] = []
+        quoted: list[str] = []
+        is_pattern = has_parameter = has_tilde = False
+        while char := self.peek():
+            if char in " \t\n;&|<>":
+                break
+            if char in "()`\x7f" or char < " ":
+                raise _Unsure
+            start = self._at
+            if char in "'\"\\":
+                part, expands = self._quotation(char)
+                quoted.append(part)
+                has_parameter |= expands
+            elif char == "$":
+                part, expands = self._dollar()
+                has_parameter |= expands
+            else:
+                part = char
+                self._at += 1
+                is_pattern |= char in "*?[{"
+                has_tilde |= char == "~"
+            value.append(part)
+            spelling = self._text[start : self._at]
+            raw.append("" if spelling == _CONTINUATION else spelling)
+        if not any(raw):
+            raise _Unsure
+        return _Word(
+            raw="".join(raw),
+            value="".join(value),
+            is_bare=raw == value,
+            is_plain=all(map(_PLAIN.fullmatch, quoted)),
+            is_open=has_parameter or (is_pattern and raw != ["["]),
+            has_parameter=has_parameter,
+            has_tilde=has_tilde,
+        )
+
+    def _quotation(self, mark: str) -> tuple[str, bool]:
+        """Read what a quote or a backslash protects; tell whether something in it expands."""
+        self._at += 1
+        if mark == "\\":
+            char = self.peek()
+            if not char:
+                raise _Unsure
+            self._at += 1
+            return ("" if char == "\n" else char), False
+        if mark == "'":
+            end = self._text.find("'", self._at)
+            if end < 0:
+                raise _Unsure
+            part = self._text[self._at : end]
+            self._at = end + 1
+            return part, False
+        return self._double_quotation()
+
+    def _double_quotation(self) -> tuple[str, bool]:
+        parts: list[str] = []
+        is_open = False
+        while (char := self.peek()) != '"':
+            if char in {"", "`"} or self._text.startswith(_CONTINUATION, self._at):
+                raise _Unsure
+            if char == "$":
+                part, expands = self._dollar(within_quotes=True)
+                is_open |= expands
+                parts.append(part)
+                continue
+            self._at += 1
+            if char == "\\" and self.peek() in {"$", "`", '"', "\\"}:
+                char = self.peek()
+                self._at += 1
+            parts.append(char)
+        self._at += 1
+        return "".join(parts), is_open
+
+    def _dollar(self, *, within_quotes: bool = False) -> tuple[str, bool]:
+        """Read a variable, or a dollar that is just that. Raises _Unsure for all else."""
+        found = self.take(_PARAMETER)
+        if found is not None:
+            return found[0], True
+        self._at += 1
+        if self.peek() and self.peek() in ("({[" if within_quotes else "({['\"\\"):
+            raise _Unsure
+        return "$", False
+
+
+def _subjects(reader: _Reader) -> Iterator[str]:
+    """Read all commands. Raises _Unsure, at the latest at the end."""
+    found = 0
+    must_follow = False
+    while True:
+        reader.skip_blanks()
+        words, redirections = _simple_command(reader)
+        operator = reader.take(_OPERATOR)
+        if words or redirections:
+            found += 1
+            must_follow = operator is not None and operator[0] in _JOINING
+            if words:
+                yield _command(words)
+            yield from redirections
+        elif operator is not None and operator[0] != "\n":
+            raise _Unsure  # an operator without a command before it
+        if operator is None:
+            if must_follow or not found or not reader.is_at_end:
+                raise _Unsure
+            return
+
+
+def _simple_command(reader: _Reader) -> tuple[list[_Word], list[str]]:
+    """Read words and redirections up to an operator or the end."""
+    words: list[_Word] = []
+    redirections: list[str] = []
+    while not reader.is_at_end and not reader.sees(_OPERATOR):
+        found = reader.take(_REDIRECTION)
+        if found is None:
+            words.append(reader.word())
+        else:
+            redirections.extend(_redirection(found[1] or found[2], reader))
+        reader.skip_blanks()
+    return words, redirections
+
+
+def _command(words: list[_Word]) -> str:
+    """Return a command as a subject: assignments as they are, then words in one spelling."""
+    count = 0
+    while count < len(words) and _ASSIGNMENT.match(words[count].raw):
+        count += 1
+    if count < len(words):
+        _check_command(words[count], words[count + 1 :])
+    return " ".join([word.raw for word in words[:count]] + [word.text for word in words[count:]])
+
+
+def _check_command(name: _Word, arguments: list[_Word]) -> None:
+    """Raise _Unsure if the first word does not say what is run, or its arguments run something."""
+    if name.is_open or not name.value or name.raw in _RESERVED or name.value in _EVALUATING:
+        raise _Unsure
+    if not name.is_bare and "=" in name.value:
+        raise _Unsure  # unquoted, it would read as an assignment
+    if name.value in _SUBSCRIPTING and any(mark in word.raw for word in arguments for mark in "$`"):
+        raise _Unsure
+
+
+def _redirection(operator: str, reader: _Reader) -> Iterator[str]:
+    """Read the target of a redirection, and return a subject unless it is harmless."""
+    if reader.peek() in {"<", "("}:
+        raise _Unsure  # a here-document or a process
+    reader.skip_blanks()
+    target = reader.word()
+    if operator in {">&", "<&"} and _DESCRIPTOR.fullmatch(target.value):
+        return
+    if target.text != "/dev/null":
+        yield f"{_SPELLING.get(operator, operator)} {target.text}"
+
+
+def _guess(text: str) -> Iterator[str]:
+    """Return what may be commands in a text that we cannot read, as far as they can be seen."""
+    for part in _SEAM.split(text.replace(_CONTINUATION, "")):
+        words = part.split()
+        while words and words[0].strip("'\"\\$") in _RESERVED | _EVALUATING:
+            del words[0]
+        piece = " ".join(words).strip("'\"\\$ ")
+        if piece:
+            yield piece

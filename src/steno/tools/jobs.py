@@ -1,0 +1,188 @@
+"""Commands in the background: where they are kept, and the tools that ask about them and end them.
+
+A job ends with the tool that began it. What it says is kept in bounded memory until it is asked
+for. These tools reach jobs alone, never any other process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+from itertools import count
+from typing import Annotated, Final, final
+
+from msgspec import Meta, Struct
+
+from steno.call import ToolCall
+from steno.errors import ToolFailed
+from steno.ports import Capability, Stage, ToolOutput
+from steno.tool import ToolDefinition
+from steno.tools.arguments import arguments_of
+from steno.tools.ending import details_of, notes_on, with_notes
+from steno.tools.shell.process import Ending, Process
+from steno.tools.truncate import output_of
+
+MOST_WAIT_S: Final = 60
+_MOST_REMEMBERED: Final = 64
+"""How many jobs that have ended can still be asked about."""
+
+
+@final
+class Job:
+    """One command in the background."""
+
+    def __init__(self, id: str, command: str, process: Process, timeout_s: int | None) -> None:
+        self.id = id
+        self.command = command
+        self._process = process
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._ending = asyncio.create_task(process.wait(timeout_s), name=f"bash job {id}")
+        # Whoever asks gets the failure; if nobody does, that is no reason to complain.
+        self._ending.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return not self._ending.done()
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for its end, at most for some time."""
+        await asyncio.wait([self._ending], timeout=seconds)
+
+    async def end(self) -> None:
+        """End it, with all that it has started."""
+        self._process.stop()
+        await asyncio.wait([self._ending])
+
+    def take(self) -> tuple[str, Ending | None]:
+        """Return what it has said since this was last called, and how it ended if it has.
+
+        Raises ToolFailed if it turned out that it could not be started.
+        """
+        ending = None if self.is_running else self._ending.result()
+        text = self._decoder.decode(self._process.capture.take(), final=ending is not None)
+        return text, ending
+
+
+@final
+class Jobs:
+    """The commands that run in the background, by their ids."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._numbers = count(1)
+
+    @property
+    def running(self) -> int:
+        """How many have not ended."""
+        return sum(job.is_running for job in self._jobs.values())
+
+    def add(self, command: str, process: Process, *, timeout_s: int | None) -> Job:
+        """Keep a command that was started, and end it after some time if one is given."""
+        ended = [id for id, job in self._jobs.items() if not job.is_running]
+        for id in ended[: max(0, len(ended) - _MOST_REMEMBERED + 1)]:
+            del self._jobs[id]
+        job = Job(str(next(self._numbers)), command, process, timeout_s)
+        self._jobs[job.id] = job
+        return job
+
+    def get(self, id: str) -> Job:
+        """Return a job. Raises ToolFailed."""
+        try:
+            return self._jobs[id]
+        except KeyError:
+            known = ", ".join(self._jobs) or "none"
+            raise ToolFailed(f"job: there is none of this id; those there are: {known}") from None
+
+    async def aclose(self) -> None:
+        """End all of them."""
+        jobs = [*self._jobs.values()]
+        self._jobs.clear()
+        await asyncio.gather(*[job.end() for job in jobs])
+
+
+class OutputArguments(Struct, forbid_unknown_fields=True):
+    """What can be asked about a job."""
+
+    job: Annotated[str, "The id that bash gave."]
+    wait_s: Annotated[
+        int, Meta(ge=0, le=MOST_WAIT_S, description="Wait up to so many seconds for its end.")
+    ] = 0
+
+
+class KillArguments(Struct, forbid_unknown_fields=True):
+    """Which job to end."""
+
+    job: Annotated[str, "The id that bash gave."]
+
+
+@final
+class BashOutputTool:
+    """Tells what a command in the background has said."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.capability: Final = Capability.READ
+        self._jobs = jobs
+        self.definition: Final = ToolDefinition.from_type(
+            OutputArguments,
+            name="bash_output",
+            description="Read what a background command has written since you last asked, and "
+            "whether it still runs.",
+        )
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return nothing: a job is nothing that one could write a rule about."""
+        return ()
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return the command in question."""
+        return self._jobs.get(arguments_of(call, OutputArguments).job).command
+
+    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+        """Return what is new."""
+        arguments = arguments_of(call, OutputArguments)
+        job = self._jobs.get(arguments.job)
+        if arguments.wait_s:
+            await job.wait(arguments.wait_s)
+        return await _told(job, stage)
+
+
+@final
+class BashKillTool:
+    """Ends a command in the background."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        # It takes away what a call began that was allowed, and nothing else.
+        self.capability: Final = Capability.READ
+        self._jobs = jobs
+        self.definition: Final = ToolDefinition.from_type(
+            KillArguments,
+            name="bash_kill",
+            description="End a background command and every process it has started.",
+        )
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return nothing: a job is nothing that one could write a rule about."""
+        return ()
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return the command in question."""
+        return self._jobs.get(arguments_of(call, KillArguments).job).command
+
+    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+        """End it, and return the last that it said."""
+        job = self._jobs.get(arguments_of(call, KillArguments).job)
+        await job.end()
+        return await _told(job, stage)
+
+
+async def _told(job: Job, stage: Stage) -> ToolOutput:
+    text, ending = job.take()
+    shown, details = await asyncio.to_thread(output_of, text, stage)
+    known = {"job": job.id, "running": ending is None}
+    if ending is None:
+        return ToolOutput.of(with_notes(shown, ["still running"]), details={**known, **details})
+    notes = notes_on(ending) or ["exit code 0"]
+    return ToolOutput.of(
+        with_notes(shown, notes), details={**known, **details_of(ending), **details}
+    )

@@ -1,0 +1,157 @@
+"""Landlock: a Linux process gives up rights to files and the network, for itself and its children.
+
+This is a small program as well, which needs nothing but Python and becomes the command:
+
+    python -I -S landlock.py POLICY COMMAND...   (JSON: see `Policy`)
+
+Rights can only be granted from a folder downwards, never taken away below it. So where
+something shall not be read, all that lies beside the way to it is granted instead of what holds
+it. Names of files can be listed everywhere. https://docs.kernel.org/userspace-api/landlock.html
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import signal
+import stat
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, TypedDict, cast
+
+# The numbers are the same on all architectures but alpha.
+_CREATE_RULESET: Final = 444
+_ADD_RULE: Final = 445
+_RESTRICT_SELF: Final = 446
+_VERSION_FLAG: Final = 1
+_RULE_PATH_BENEATH: Final = 1
+_PR_CAPBSET_DROP: Final = 24
+_PR_SET_NO_NEW_PRIVS: Final = 38
+
+_WRITE_FILE: Final = 1 << 1
+_READ_FILE: Final = 1 << 2
+_CHANGE_FOLDER: Final = 0b1_1111_1111 << 4
+"""Remove and make entries of all kinds: bits 4 to 12."""
+_MAKE_DEVICE: Final = 1 << 6 | 1 << 11
+"""Granted nowhere: root could make itself a way to the disk."""
+_REFER: Final = 1 << 13
+_TRUNCATE: Final = 1 << 14
+_OF_FILES: Final = _WRITE_FILE | _READ_FILE | _TRUNCATE
+_TCP: Final = 0b11
+"""To bind and to connect."""
+_SCOPES: Final = 0b11
+"""Abstract sockets and signals: none to processes outside."""
+
+DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+"""What a command may write to in /dev: nothing that is a disk."""
+
+ROOT_KEEPS: Final = {
+    "CAP_CHOWN": 0,
+    "CAP_DAC_OVERRIDE": 1,
+    "CAP_FOWNER": 3,
+    "CAP_FSETID": 4,
+    "CAP_KILL": 5,
+    "CAP_SETGID": 6,
+    "CAP_SETUID": 7,
+}
+"""The rights that commands of root have in a sandbox: to files, whoever owns them, and no more."""
+
+
+class Policy(TypedDict):
+    """What a command may do."""
+
+    writable: list[str]
+    hidden: list[str]
+    """Real paths that shall not be read, unless they lie in what is writable."""
+    network: bool
+
+
+def version() -> int:
+    """Return the version of the kernel's interface; 0 where there is none, or it is off."""
+    if sys.platform != "linux":
+        return 0
+    return max(0, _call(_CREATE_RULESET, None, 0, _VERSION_FLAG))
+
+
+def confine(policy: Policy) -> None:
+    """Take rights from this process, for good. Raises OSError."""
+    abi = version()
+    if not abi:
+        raise OSError(errno.ENOSYS, "the kernel has no Landlock")
+    writing = _WRITE_FILE | _CHANGE_FOLDER
+    writing |= (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
+    # A kernel refuses fields it does not know unless they are zero, and fills in missing ones.
+    attributes = struct.pack(
+        "=QQQ",
+        writing | _READ_FILE,
+        _TCP if abi >= 4 and not policy["network"] else 0,
+        _SCOPES if abi >= 6 else 0,
+    )
+    rules = _checked(
+        _call(_CREATE_RULESET, attributes, 24 if abi >= 6 else 16 if abi >= 4 else 8, 0)
+    )
+    for path in [*policy["writable"], *[f"/dev/{device}" for device in DEVICES]]:
+        _grant(rules, path, (writing & ~_MAKE_DEVICE) | _READ_FILE)
+    for path in _beside("/", frozenset(policy["hidden"])):
+        _grant(rules, path, _READ_FILE, follow=False)
+    prctl = ctypes.CDLL(None).prctl
+    for capability in set(range(64)) - {*ROOT_KEEPS.values()}:
+        prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for all but root, who alone has them
+    _checked(prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _checked(_call(_RESTRICT_SELF, rules, 0))
+    os.close(rules)
+
+
+def _beside(folder: str, hidden: frozenset[str]) -> Iterator[str]:
+    """Return what to grant so that all in a folder is granted but what is hidden."""
+    beginning = folder.rstrip("/") + "/"
+    if not any(path.startswith(beginning) for path in hidden):
+        yield folder
+        return
+    with contextlib.suppress(OSError):
+        for entry in Path(folder).iterdir():
+            if str(entry) not in hidden and not entry.is_symlink():
+                yield from _beside(str(entry), hidden)
+
+
+def _grant(rules: int, path: str, rights: int, *, follow: bool = True) -> None:
+    """Grant rights to a file or to a folder and all in it; what is not there needs none."""
+    try:
+        file = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    except OSError:
+        return
+    try:
+        mode = os.fstat(file).st_mode
+        if not stat.S_ISDIR(mode):
+            rights &= _OF_FILES
+        _checked(_call(_ADD_RULE, rules, _RULE_PATH_BENEATH, struct.pack("=Qi", rights, file), 0))
+    finally:
+        os.close(file)
+
+
+def _call(number: int, *arguments: int | bytes | None) -> int:
+    """Make a system call; the C library has no names for these."""
+    words = [
+        ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
+    ]
+    return int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *words))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+if __name__ == "__main__":
+    confine(cast("Policy", json.loads(sys.argv[1])))
+    # Python ignores these two, and that would be inherited.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - what we are for

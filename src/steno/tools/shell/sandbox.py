@@ -1,0 +1,254 @@
+"""What the operating system keeps a command from doing, by the best means there are.
+
+    bubblewrap   sees and writes only what it may, no other processes, no network
+    landlock     writes only where it may, reads no secrets, no TCP
+    none         may do what the user may
+
+Each is a prefix of the command line. Whether one works is found out by trying it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import ClassVar, Final, Protocol, final
+
+from msgspec import Struct, json
+
+from steno.errors import ToolFailed
+from steno.tools.shell import landlock
+from steno.tools.shell.bubblewrap import AS_ROOT, AS_USER, build_arguments
+from steno.tools.shell.program import run_alone
+from steno.value import Quiet
+
+HIDDEN: Final = (
+    # Keys and passwords.
+    *(".ssh", ".gnupg", ".password-store", ".netrc", ".git-credentials", ".pgpass", ".my.cnf"),
+    *(".local/share/keyrings", ".config/git/credentials", ".vault-token", ".config/age"),
+    # Clouds, registries, machines of others.
+    *(".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".config/gh", ".config/hub"),
+    *(".config/op", ".config/doctl", ".oci", ".terraform.d/credentials.tfrc.json"),
+    *(".npmrc", ".pypirc", ".config/pip", ".gem/credentials", ".bundle/config"),
+    *(".cargo/credentials", ".cargo/credentials.toml", ".cache/huggingface/token"),
+    # Browsers, and what was said elsewhere.
+    *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
+    *(".bash_history", ".zsh_history", ".python_history", ".psql_history"),
+    *(".config/steno", ".local/share/steno", ".local/state/steno"),
+)
+"""What commands do not get to read, beneath the home folder."""
+
+_PROBE_S: Final = 10.0
+
+
+class Setting(StrEnum):
+    """How much a sandbox matters."""
+
+    AUTO = "auto"
+    """The best there is, also if that is none."""
+    REQUIRE = "require"
+    """No command is run without one."""
+    OFF = "off"
+
+
+@final
+class Scope(Quiet, frozen=True, kw_only=True):
+    """What a command may reach inside a sandbox."""
+
+    roots: tuple[Path, ...]
+    """Folders in which it may write; real paths. It is run in the first."""
+    hidden: tuple[Path, ...] = ()
+    """Files and folders that it may not read; real paths."""
+    scratch: Path
+    """A folder for what is temporary, of this session only."""
+    temporary: tuple[Path, ...] = ()
+    """Where it may write as well, if the sandbox cannot show `scratch` as /tmp."""
+    network: bool = False
+
+
+class Sandbox(Protocol):
+    """A way to confine commands."""
+
+    name: ClassVar[str]
+    stays: ClassVar[bool]
+    """Its process stays around the command; otherwise it becomes the command."""
+
+    def wrap(self, argv: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+        """Return a command line that runs another one confined. Raises ToolFailed if it cannot."""
+        ...
+
+    def describe(self) -> str:
+        """Say what is kept from a command and what is not, and why nothing better is in force."""
+        ...
+
+
+@final
+class Bubblewrap(Struct, frozen=True):
+    """The program `bwrap`: a file system, processes and a network of its own."""
+
+    name: ClassVar[str] = "bubblewrap"
+    stays: ClassVar[bool] = True
+
+    bwrap: str
+    rights: tuple[str, ...] = AS_USER
+
+    def wrap(self, argv: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+        """Return the command behind `bwrap` and its options."""
+        prefix = build_arguments(
+            self.bwrap,
+            self.rights,
+            roots=scope.roots,
+            hidden=scope.hidden,
+            scratch=scope.scratch,
+            network=scope.network,
+            folder=scope.roots[0],
+        )
+        return (*prefix, *argv)
+
+    def describe(self) -> str:
+        """Say what bubblewrap does."""
+        return (
+            "bubblewrap: commands write only in the workspace and a /tmp of their own, see no "
+            "other process, and have no network unless it is allowed"
+        )
+
+
+@final
+class Landlock(Struct, frozen=True):
+    """The Linux security module of that name: rights that a process gives up."""
+
+    name: ClassVar[str] = "landlock"
+    stays: ClassVar[bool] = False
+
+    version: int
+    why_not_better: str = ""
+
+    def wrap(self, argv: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+        """Return the command behind a program that gives up rights."""
+        policy: landlock.Policy = {
+            "writable": [*map(str, (*scope.roots, scope.scratch, *scope.temporary))],
+            "hidden": [*map(str, scope.hidden)],
+            "network": scope.network,
+        }
+        return (*run_alone(landlock.__file__), json.encode(policy).decode(), *argv)
+
+    def describe(self) -> str:
+        """Say what Landlock does, in the version of this kernel."""
+        tcp = "have no TCP unless it is allowed" if self.version >= 4 else "have the network"
+        missing = [
+            *(["truncating files elsewhere"] if self.version < 3 else []),
+            *(["signals to other processes"] if self.version < 6 else []),
+            "changing modes and owners, UDP and sockets of services",
+        ]
+        return (
+            f"landlock {self.version}: commands write only in the workspace and the temporary "
+            f"folder, cannot read known secrets, and {tcp}; not prevented: {', '.join(missing)}"
+            f"{_because(self.why_not_better)}"
+        )
+
+
+@final
+class Unconfined(Struct, frozen=True):
+    """No sandbox: a command may do what the user may."""
+
+    name: ClassVar[str] = "none"
+    stays: ClassVar[bool] = False
+
+    why_not_better: str
+    is_refusal: bool = False
+    """A sandbox is required, so nothing is run."""
+
+    def wrap(self, argv: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+        """Return the command as it is. Raises ToolFailed if a sandbox is required."""
+        if self.is_refusal:
+            raise ToolFailed(
+                f"sandbox: one is required and there is none{_because(self.why_not_better)}",
+                recoverable=False,
+            )
+        return argv
+
+    def describe(self) -> str:
+        """Say that there is none."""
+        effect = "no command is run" if self.is_refusal else "commands may do what the user may"
+        return f"none: {effect}{_because(self.why_not_better)}"
+
+
+def find_sandbox(setting: Setting = Setting.AUTO) -> Sandbox:
+    """Return the best sandbox that works here. The first time it tries them, and may block."""
+    if setting is Setting.OFF:
+        return Unconfined("it is switched off")
+    works = working_sandboxes()
+    if works:
+        return works[0]
+    reasons = f"{_bubblewrap()[1]}; {_landlock()[1]}"
+    return Unconfined(reasons, is_refusal=setting is Setting.REQUIRE)
+
+
+def working_sandboxes() -> tuple[Sandbox, ...]:
+    """Return every kind that works here, the best first."""
+    return tuple(found for found, _ in (_bubblewrap(), _landlock()) if found is not None)
+
+
+def hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
+    """Return the real paths of what commands should not read, as far as they exist."""
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
+    named = [*[Path(home, name) for name in HIDDEN], *more]
+    runtime = environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        named.append(Path(runtime))
+    return tuple(dict.fromkeys([path.resolve() for path in named if path.exists()]))
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""
+
+
+@cache
+def _bubblewrap() -> tuple[Sandbox | None, str]:
+    """Return the sandbox if it works, else why it does not."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        return None, "bubblewrap: bwrap is not installed"
+    why_not = ""
+    for rights in (AS_ROOT, AS_USER) if os.geteuid() == 0 else (AS_USER,):
+        sandbox = Bubblewrap(bwrap, rights)
+        why_not = _why_not(sandbox)
+        if not why_not:
+            return sandbox, ""
+    return None, why_not
+
+
+@cache
+def _landlock() -> tuple[Sandbox | None, str]:
+    """Return the sandbox if it works, else why it does not."""
+    version = landlock.version()
+    if not version:
+        return None, "landlock: the kernel has none, or it is off"
+    sandbox = Landlock(version, why_not_better=_bubblewrap()[1])
+    why_not = _why_not(sandbox)
+    return (None, why_not) if why_not else (sandbox, "")
+
+
+def _why_not(sandbox: Sandbox) -> str:
+    """Run a trifle in a sandbox; return why that failed, or nothing."""
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name).resolve()
+        scope = Scope(roots=(scratch,), scratch=scratch)
+        try:
+            done = subprocess.run(  # noqa: S603 - a command line of ours
+                sandbox.wrap(("true",), scope),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                timeout=_PROBE_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            return f"{sandbox.name}: {type(exc).__name__}"
+    said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+    return "" if done.returncode == 0 else f"{sandbox.name}: {' '.join(said) or 'it failed'}"

@@ -1,0 +1,391 @@
+"""Commands are run to their end, within limits, and everything they said is told."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from steno import Outcome, ToolCall
+from steno.errors import ToolFailed
+from steno.ports import Capability, Tool, ToolOutput
+from steno.tools.bash import Access, BashTool
+from steno.tools.jobs import BashKillTool, BashOutputTool
+from steno.tools.shell.capture import Capture
+from steno.tools.shell.environment import build_environment
+from steno.tools.shell.process import Limits
+from steno.tools.shell.sandbox import Sandbox, Setting
+from steno.tools.workspace import Workspace
+from tests.tools.running import (
+    CONFINED,
+    EVERY,
+    PATIENCE_S,
+    Attentive,
+    alive,
+    bounded,
+    call,
+    details_of,
+    everywhere,
+    make,
+    run,
+    text_of,
+    unique_seconds,
+)
+from tests.tools.shelf import Shelf
+
+BEST = EVERY[0]
+
+
+# -- one command ---------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-13")
+@everywhere
+def test_a_command_is_run_in_the_workspace_and_told(
+    workspace: Workspace, folder: Path, sandbox: Sandbox
+) -> None:
+    output = run(make(workspace, sandbox), "pwd; echo out; echo err >&2; touch made")
+    assert text_of(output) == f"{folder}\nout\nerr\n"
+    assert output.outcome is Outcome.OK
+    assert (folder / "made").exists()
+    details = details_of(output)
+    assert details["exit_code"] == 0
+    assert details["sandbox"] == sandbox.name
+    assert details["duration_s"] > 0
+
+
+@everywhere
+def test_a_command_that_fails_is_an_error_with_its_exit_code(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    output = run(make(workspace, sandbox), "echo no; exit 3")
+    assert text_of(output) == "no\n[exit code 3]"
+    assert output.outcome is Outcome.ERROR
+    assert details_of(output)["exit_code"] == 3
+    assert details_of(output)["signal"] is None
+
+
+@everywhere
+def test_a_signal_that_ended_a_command_is_named(workspace: Workspace, sandbox: Sandbox) -> None:
+    output = run(make(workspace, sandbox), "kill -SEGV $$")
+    assert text_of(output) == "[exit code 139, ended by signal SIGSEGV]"
+    assert details_of(output)["signal"] == "SIGSEGV"
+
+
+@everywhere
+def test_a_command_that_says_nothing_has_a_result_all_the_same(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    assert text_of(run(make(workspace, sandbox), "true")) == "[no output]"
+
+
+@everywhere
+def test_a_command_has_no_input_to_wait_for(workspace: Workspace, sandbox: Sandbox) -> None:
+    assert text_of(run(make(workspace, sandbox), "cat; read x || echo none")) == "none\n"
+
+
+@everywhere
+def test_a_program_whose_reader_is_gone_ends_quietly(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    assert text_of(run(make(workspace, sandbox), "yes | head -n 2")) == "y\ny\n"
+
+
+def test_output_is_said_while_the_command_still_runs(workspace: Workspace) -> None:
+    async def main() -> ToolOutput:
+        stage = Attentive()
+        tool = make(workspace, BEST)
+        command = (
+            "printf 'gr\\303'; printf '\\274n'; until [ -e go ]; do sleep 0.02; done; echo end"
+        )
+        running = asyncio.create_task(tool.run(call(command), stage))
+        await stage.heard("grün")
+        assert not running.done()
+        (workspace.root / "go").touch()
+        output = await running
+        assert "".join(stage.said) == "grünend\n"
+        await tool.aclose()
+        return output
+
+    assert text_of(bounded(main())) == "grünend\n"
+
+
+def test_bytes_that_are_no_text_are_replaced(workspace: Workspace) -> None:
+    stage = Shelf()
+    output = run(make(workspace, BEST), "printf 'a\\377b\\303'", stage)
+    assert text_of(output) == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
+    assert "".join(stage.said) == text_of(output)
+
+
+def test_long_output_is_shortened_and_kept_whole(workspace: Workspace) -> None:
+    stage = Shelf()
+    output = run(make(workspace, BEST), "seq 100000", stage)
+    kept = stage.kept[details_of(output)["full_output"]]
+    assert kept.split() == [str(number).encode() for number in range(1, 100_001)]
+    assert text_of(output).startswith("1\n2\n")
+    assert text_of(output).endswith("\n100000\n")
+    assert len(text_of(output)) < 100_000
+
+
+# -- limits --------------------------------------------------------------------------------------
+
+
+@everywhere
+def test_a_command_that_takes_too_long_is_a_timeout_with_what_it_said(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    seconds = unique_seconds()
+    output = run(make(workspace, sandbox), f"echo begun; sleep {seconds}", timeout_s=1)
+    assert output.outcome is Outcome.TIMEOUT
+    assert text_of(output).startswith("begun\n[ended after ")
+    assert alive(seconds) == []
+
+
+@everywhere
+def test_a_command_may_clean_up_when_its_time_is_over(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    limits = Limits(timeout_s=1, grace_s=PATIENCE_S)
+    command = "trap 'echo clean; exit 0' TERM; sleep 1000 & wait"
+    output = run(make(workspace, sandbox, limits=limits), command)
+    assert output.outcome is Outcome.TIMEOUT
+    assert text_of(output).startswith("clean\n[ended after ")
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 601])
+def test_a_time_limit_beyond_the_most_is_refused(workspace: Workspace, seconds: int) -> None:
+    with pytest.raises(ToolFailed, match="timeout_s must be from 1 to 600"):
+        run(make(workspace, BEST), "true", timeout_s=seconds)
+
+
+def test_a_file_cannot_grow_beyond_its_limit(workspace: Workspace, folder: Path) -> None:
+    tool = make(workspace, BEST, limits=Limits(max_file_bytes=1000))
+    output = run(tool, "head -c 5000 /dev/zero > large")
+    assert output.outcome is Outcome.ERROR
+    assert details_of(output)["signal"] == "SIGXFSZ"
+    assert (folder / "large").stat().st_size == 1000
+
+
+def test_memory_can_be_limited(workspace: Workspace) -> None:
+    tool = make(workspace, BEST, limits=Limits(max_memory_bytes=1 << 30))
+    output = run(tool, f"{sys.executable} -c 'bytearray(2 << 30)'")
+    assert "MemoryError" in text_of(output)
+    assert output.outcome is Outcome.ERROR
+
+
+def test_capture_keeps_all_up_to_its_limit() -> None:
+    capture = Capture(10)
+    for piece in (b"abc", b"defg", b"hij"):
+        capture.feed(piece)
+    assert capture.take() == b"abcdefghij"
+    assert capture.take() == b""
+
+
+def test_capture_keeps_beginning_and_end_of_what_is_too_long() -> None:
+    capture = Capture(10)
+    for number in range(1000):
+        capture.feed(b"%d," % number)
+    assert capture.take() == b"0,1,2\n[... 3,880 bytes were not kept ...]\n,999,"
+    assert capture.total == 0
+
+
+# -- what is refused, and what people see --------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [" ", "\n\t", "echo \0", "x" * 100_001, "ö" * 50_001])
+def test_a_command_that_no_shell_can_take_is_refused(workspace: Workspace, command: str) -> None:
+    tool = make(workspace, BEST)
+    with pytest.raises(ToolFailed, match="bash: the command "):
+        tool.subjects(call(command))
+    with pytest.raises(ToolFailed, match="bash: the command "):
+        run(tool, command)
+
+
+def test_arguments_that_do_not_fit_are_refused(workspace: Workspace) -> None:
+    tool = make(workspace, BEST)
+    with pytest.raises(ToolFailed, match="bash: arguments do not fit"):
+        tool.subjects(ToolCall.create("bash", {"command": 1}))
+
+
+def test_subjects_are_the_commands_of_the_line(workspace: Workspace) -> None:
+    tool = make(workspace, BEST)
+    assert tool.subjects(call("git log | head > x")) == ("git log", "head", "> x")
+    assert tool.subjects(call("echo $(id)"))[0] == "\necho $(id)"
+
+
+def test_a_preview_shows_the_command_its_place_and_its_limits(
+    workspace: Workspace, folder: Path
+) -> None:
+    tool = make(workspace, BEST)
+    preview = asyncio.run(tool.preview(call("rm  -rf x", timeout_s=7)))
+    assert preview == f"rm  -rf x\n\nin {folder} · at most 7 s · sandbox: {BEST.name}"
+    preview = asyncio.run(tool.preview(call("serve", background=True)))
+    assert "in the background · until it is ended" in preview
+    assert [*folder.iterdir()] == []
+
+
+def test_the_tool_is_described_for_models(workspace: Workspace) -> None:
+    tool: Tool = make(workspace, BEST)
+    assert tool.capability is Capability.EXECUTE
+    assert tool.definition.name == "bash"
+    assert "120 s" in tool.definition.description
+    assert tool.definition.check(call("ls", timeout_s=5, background=True)) == ()
+    assert tool.definition.check(ToolCall.create("bash", {"cmd": "ls"})) != ()
+
+
+def test_a_folder_that_is_gone_is_said_to_be(workspace: Workspace, folder: Path) -> None:
+    folder.rmdir()
+    with pytest.raises(ToolFailed, match="could not be started: No such file or directory"):
+        run(make(workspace, BEST), "true")
+
+
+# -- the environment -----------------------------------------------------------------------------
+
+
+def test_commands_see_what_they_need_of_the_environment_and_nothing_secret() -> None:
+    needed = {"PATH": "/bin", "HOME": "/h", "LANG": "C.UTF-8", "LC_ALL": "C", "VIRTUAL_ENV": "/v"}
+    keys = {"OPENAI_API_KEY": "1", "AWS_PROFILE": "2", "GITHUB_TOKEN": "3", "LC_SECRET": "4"}
+    means = {"BASH_ENV": "/evil", "LD_PRELOAD": "/evil.so", "SSH_AUTH_SOCK": "/agent"}
+    other = {"TERM": "xterm", "https_proxy": "http://user:password@proxy", "MY_SETTING": "5"}
+    seen = build_environment({**needed, **keys, **means, **other})
+    assert {name: seen.pop(name) for name in needed} == needed
+    assert seen == {
+        "TERM": "dumb",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+
+
+def test_more_of_the_environment_is_handed_on_by_name_but_no_secret_by_a_pattern() -> None:
+    environ = {"MY_A": "1", "MY_TOKEN": "2", "MY_KEY": "3"}
+    passed = build_environment(environ, ["MY_*", "MY_KEY"])
+    assert {name for name in passed if name.startswith("MY_")} == {"MY_A", "MY_KEY"}
+
+
+@everywhere
+def test_what_is_configured_reaches_the_command(workspace: Workspace, sandbox: Sandbox) -> None:
+    access = Access(environment=("WANTED",), temporary=())
+    tool = make(workspace, sandbox, access=access, environ={"WANTED": "yes", "UNWANTED": "no"})
+    assert text_of(run(tool, "echo $WANTED $UNWANTED")) == "yes\n"
+
+
+# -- in the background ---------------------------------------------------------------------------
+
+
+async def ask(tool: Tool, job: str, **arguments: object) -> ToolOutput:
+    name = tool.definition.name
+    return await tool.run(ToolCall.create(name, {"job": job, **arguments}), Shelf())
+
+
+@everywhere
+def test_a_job_is_asked_for_its_output_piece_by_piece(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    async def main() -> ToolOutput:
+        tool = make(workspace, sandbox)
+        reader = BashOutputTool(tool.jobs)
+        command = "echo one; until [ -e go ]; do sleep 0.02; done; echo two; exit 4"
+        begun = await tool.run(call(command, background=True), Shelf())
+        job = details_of(begun)["job"]
+        assert text_of(begun).startswith(f"[started as job {job}; ")
+        first = ""
+        while "one" not in first:
+            first = text_of(await ask(reader, job))
+        assert first == "one\n[still running]"
+        (workspace.root / "go").touch()
+        last = await ask(reader, job, wait_s=int(PATIENCE_S))
+        assert text_of(await ask(reader, job)) == "[exit code 4]"
+        await tool.aclose()
+        return last
+
+    last = bounded(main())
+    assert text_of(last) == "two\n[exit code 4]"
+    assert details_of(last)["running"] is False
+    assert details_of(last)["exit_code"] == 4
+
+
+@everywhere
+def test_a_job_is_ended_with_all_that_it_started(workspace: Workspace, sandbox: Sandbox) -> None:
+    seconds = unique_seconds()
+
+    async def main() -> ToolOutput:
+        tool = make(workspace, sandbox)
+        begun = await tool.run(
+            call(f"setsid sleep {seconds} & sleep {seconds}", background=True), Shelf()
+        )
+        ended = await ask(BashKillTool(tool.jobs), details_of(begun)["job"])
+        assert alive(seconds) == []
+        await tool.aclose()
+        return ended
+
+    assert text_of(bounded(main())) == "[ended on request]"
+
+
+@everywhere
+def test_jobs_end_when_the_tool_is_closed(workspace: Workspace, sandbox: Sandbox) -> None:
+    seconds = unique_seconds()
+
+    async def main() -> ToolOutput:
+        tool = make(workspace, sandbox)
+        begun = await tool.run(call(f"sleep {seconds}", background=True), Shelf())
+        await tool.run(call(f"setsid sleep {seconds}", background=True), Shelf())
+        assert alive(seconds)
+        await tool.aclose()
+        return begun
+
+    bounded(main())
+    assert alive(seconds) == []
+
+
+def test_jobs_end_with_the_event_loop_if_nobody_closes_the_tool(workspace: Workspace) -> None:
+    seconds = unique_seconds()
+    tool = make(workspace, BEST)
+    bounded(tool.run(call(f"sleep {seconds}", background=True), Shelf()))
+    assert alive(seconds) == []
+
+
+def test_a_job_can_have_a_time_limit(workspace: Workspace) -> None:
+    async def main() -> ToolOutput:
+        tool = make(workspace, BEST)
+        begun = await tool.run(call("sleep 1000", background=True, timeout_s=1), Shelf())
+        ended = await ask(BashOutputTool(tool.jobs), details_of(begun)["job"], wait_s=20)
+        await tool.aclose()
+        return ended
+
+    assert text_of(bounded(main())).startswith("[ended after ")
+
+
+def test_there_are_only_so_many_jobs_at_once(workspace: Workspace) -> None:
+    async def main() -> ToolOutput:
+        tool = make(workspace, BEST, limits=Limits(max_jobs=1))
+        begun = await tool.run(call("sleep 1000", background=True), Shelf())
+        with pytest.raises(ToolFailed, match="1 commands run in the background, and no more may"):
+            await tool.run(call("sleep 1000", background=True), Shelf())
+        await ask(BashKillTool(tool.jobs), details_of(begun)["job"])
+        again = await tool.run(call("true", background=True), Shelf())
+        await tool.aclose()
+        return again
+
+    assert details_of(bounded(main()))["job"] == "2"
+
+
+def test_a_job_that_does_not_exist_is_said_not_to(workspace: Workspace) -> None:
+    tool = make(workspace, BEST)
+    for companion in (BashOutputTool(tool.jobs), BashKillTool(tool.jobs)):
+        with pytest.raises(ToolFailed, match="job: there is none of this id"):
+            asyncio.run(ask(companion, "7"))
+        with pytest.raises(ToolFailed, match="job: there is none of this id"):
+            asyncio.run(companion.preview(ToolCall.create(companion.definition.name, {"job": "7"})))
+        assert companion.subjects(call("x")) == ()
+
+
+# -- the sandbox that is found -------------------------------------------------------------------
+
+
+def test_the_best_sandbox_is_used_unless_it_is_switched_off(workspace: Workspace) -> None:
+    for setting, name in ((Setting.AUTO, CONFINED[0].name), (Setting.OFF, "none")):
+        output = run(BashTool(workspace, sandbox=setting), "true")
+        assert details_of(output)["sandbox"] == name

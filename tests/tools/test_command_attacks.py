@@ -1,0 +1,279 @@
+"""Commands that want more than they may: secrets, processes, memory, time. None of it is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from steno import Outcome
+from steno.ports import ToolOutput
+from steno.tools.shell.process import Limits
+from steno.tools.shell.sandbox import Bubblewrap, Sandbox
+from steno.tools.workspace import Workspace
+from tests.tools.running import (
+    EVERY,
+    Attentive,
+    alive,
+    bounded,
+    call,
+    details_of,
+    everywhere,
+    make,
+    run,
+    text_of,
+    unique_seconds,
+    wait_until,
+)
+from tests.tools.shelf import Shelf
+
+SECRETS = {"OPENAI_API_KEY": "sk-stolen", "DB_PASSWORD": "sk-stolen", "SOME_TOKEN": "sk-stolen"}
+
+
+# -- secrets -------------------------------------------------------------------------------------
+
+
+@everywhere
+@pytest.mark.parametrize(
+    "command",
+    [
+        "env",
+        "export -p",
+        "cat /proc/self/environ",
+        "cat /proc/$PPID/environ",
+        "cat /proc/1/environ",
+    ],
+)
+def test_secrets_of_the_environment_do_not_reach_a_command(
+    workspace: Workspace, sandbox: Sandbox, command: str
+) -> None:
+    assert "stolen" not in text_of(run(make(workspace, sandbox, environ=SECRETS), command))
+
+
+@everywhere
+def test_startup_files_of_the_shell_are_not_run(
+    workspace: Workspace, folder: Path, sandbox: Sandbox
+) -> None:
+    for name in (".bashrc", ".profile", ".bash_profile"):
+        (folder / name).write_text("echo EVIL\n")
+    tool = make(workspace, sandbox, home=folder, environ={"BASH_ENV": str(folder / ".bashrc")})
+    assert text_of(run(tool, "echo good")) == "good\n"
+
+
+# -- processes that want to stay -----------------------------------------------------------------
+
+STAYING = {
+    "in the background": "sleep {seconds} &",
+    "that keep the output": "sleep {seconds} & disown",
+    "without hanging up": "nohup sleep {seconds} > /dev/null 2>&1 &",
+    "in a session of their own": "setsid sleep {seconds} & setsid -f sleep {seconds}",
+    "that forked twice": "( ( setsid sh -c 'sleep {seconds} & sleep {seconds}' & ) & )",
+    "that ignore signals": "( trap '' TERM HUP INT; sleep {seconds}; sleep {seconds} ) &",
+    "in many generations": 'sh -c \'sh -c "sh -c \\"setsid sleep {seconds} &\\" &" &\'',
+}
+
+
+@everywhere
+@pytest.mark.parametrize("command", STAYING.values(), ids=STAYING.keys())
+def test_processes_left_behind_are_ended_with_their_command(
+    workspace: Workspace, sandbox: Sandbox, command: str
+) -> None:
+    seconds = unique_seconds()
+    output = run(make(workspace, sandbox), command.format(seconds=seconds) + "\necho done")
+    assert text_of(output).startswith("done\n")
+    assert output.outcome is Outcome.OK
+    assert alive(seconds) == []
+    # Where they are ended by the end of their little world, nobody has counted them.
+    if not isinstance(sandbox, Bubblewrap):
+        assert "of its processes still ran when it ended" in text_of(output)
+
+
+@everywhere
+@pytest.mark.parametrize("command", STAYING.values(), ids=STAYING.keys())
+def test_cancelling_leaves_no_process(workspace: Workspace, sandbox: Sandbox, command: str) -> None:
+    seconds = unique_seconds()
+
+    async def main() -> ToolOutput:
+        stage = Attentive()
+        tool = make(workspace, sandbox)
+        line = f"{command.format(seconds=seconds)}\necho ready; sleep {seconds}"
+        running = asyncio.create_task(tool.run(call(line), stage))
+        await stage.heard("ready")
+        assert alive(seconds)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert alive(seconds) == []
+        await tool.aclose()
+        return ToolOutput.of("")
+
+    bounded(main())
+
+
+@everywhere
+def test_cancelling_twice_leaves_no_process(workspace: Workspace, sandbox: Sandbox) -> None:
+    seconds = unique_seconds()
+
+    async def main() -> ToolOutput:
+        stage = Attentive()
+        tool = make(workspace, sandbox, limits=Limits(grace_s=1000))
+        line = f"trap 'echo asked' TERM; echo ready; while :; do sleep {seconds}; done"
+        running = asyncio.create_task(tool.run(call(line), stage))
+        await stage.heard("ready")
+        running.cancel()
+        await stage.heard("asked")
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert alive(seconds) == []
+        await tool.aclose()
+        return ToolOutput.of("")
+
+    bounded(main())
+
+
+@everywhere
+def test_a_command_that_ignores_the_end_of_its_time_is_ended_all_the_same(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    seconds = unique_seconds()
+    command = f"trap '' TERM INT HUP; setsid sleep {seconds} & while :; do sleep {seconds}; done"
+    output = run(make(workspace, sandbox), command, timeout_s=1)
+    assert output.outcome is Outcome.TIMEOUT
+    assert details_of(output)["signal"] == "SIGKILL"
+    assert alive(seconds) == []
+
+
+@everywhere
+def test_a_command_that_stops_itself_is_ended_all_the_same(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    seconds = unique_seconds()
+    output = run(make(workspace, sandbox), f"sleep {seconds} & kill -STOP $! $$", timeout_s=1)
+    assert output.outcome is Outcome.TIMEOUT
+    assert alive(seconds) == []
+
+
+@everywhere
+def test_a_command_that_stops_its_watcher_is_ended_all_the_same(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    seconds = unique_seconds()
+    command = f"setsid sleep {seconds} & kill -STOP $PPID; sleep {seconds}"
+    output = run(make(workspace, sandbox), command, timeout_s=1)
+    assert output.outcome is Outcome.TIMEOUT
+    assert alive(seconds) == []
+
+
+@everywhere
+def test_a_command_may_end_its_whole_group_and_hurt_nobody_else(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    output = run(make(workspace, sandbox), "echo before; kill -KILL 0; echo after")
+    assert text_of(output) == "before\n[exit code 137, ended by signal SIGKILL]"
+
+
+@everywhere
+def test_commands_end_with_the_program_that_ran_them(
+    workspace: Workspace, folder: Path, sandbox: Sandbox
+) -> None:
+    """Killed outright, it has no chance to end anything itself."""
+    seconds = unique_seconds()
+    (folder / "program.py").write_text(
+        textwrap.dedent(f"""
+            import asyncio
+            from pathlib import Path
+            from tests.tools.running import EVERY, call, make
+            from tests.tools.shelf import Shelf
+            from steno.tools.workspace import Workspace
+
+            class Loud(Shelf):
+                def say(self, text):
+                    print(text, flush=True)
+
+            sandbox, = [each for each in EVERY if each.name == {sandbox.name!r}]
+            tool = make(Workspace([Path({str(folder)!r})]), sandbox)
+            line = "setsid sleep {seconds} & echo ready; sleep {seconds}"
+            asyncio.run(tool.run(call(line), Loud()))
+        """)
+    )
+    program = subprocess.Popen(
+        [sys.executable, folder / "program.py"],
+        stdout=subprocess.PIPE,
+        # What it leaves behind when it is killed lies in here.
+        env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(["src", "."])},
+        cwd=Path(__file__).parents[2],
+    )
+    with program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"ready\n"
+        assert alive(seconds)
+        program.send_signal(signal.SIGKILL)
+    wait_until(lambda: not alive(seconds))
+
+
+# -- too much ------------------------------------------------------------------------------------
+
+
+@everywhere
+def test_too_many_processes_are_all_ended(workspace: Workspace, sandbox: Sandbox) -> None:
+    """As a bomb would make them, but for the number: no more than 200, whatever fails."""
+    seconds = unique_seconds()
+    tool = make(workspace, sandbox, limits=Limits(max_processes=40))
+    command = f"for i in {{1..200}}; do setsid sleep {seconds} & done; wait"
+    output = run(tool, command)
+    assert output.outcome is Outcome.ERROR
+    assert alive(seconds) == []
+    if os.geteuid() == 0:  # others run into the limit of their user before they are seen
+        assert details_of(output)["cause"] == "processes"
+        assert text_of(output) == "[ended: it started more processes than it may]"
+
+
+@everywhere
+def test_an_endless_flood_is_ended_and_takes_little_memory(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    stage = Shelf()
+    limits = Limits(max_output_bytes=60_000_000, kept_output_bytes=1_000_000, grace_s=0.5)
+    run(make(workspace, sandbox, limits=limits), "true")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    output = run(make(workspace, sandbox, limits=limits), "yes", stage)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert output.outcome is Outcome.ERROR
+    assert text_of(output).endswith("[ended: it wrote more than it may]")
+    assert details_of(output)["cause"] == "output"
+    assert sum(map(len, stage.said)) < 1_100_000
+    assert len(stage.kept[details_of(output)["full_output"]]) < 1_100_000
+    assert (after - before) * 1024 < 30_000_000
+
+
+@everywhere
+def test_a_large_output_is_read_to_its_end(workspace: Workspace, sandbox: Sandbox) -> None:
+    stage = Shelf()
+    output = run(make(workspace, sandbox), "yes | head -c 50000000; echo end", stage)
+    assert output.outcome is Outcome.OK
+    assert text_of(output).endswith("y\nend\n")
+    kept = stage.kept[details_of(output)["full_output"]]
+    assert len(kept) < 10_001_000
+    assert b"[... 40,000,004 bytes were not kept ...]" in kept
+
+
+@everywhere
+def test_one_endless_line_is_cut(workspace: Workspace, sandbox: Sandbox) -> None:
+    output = run(make(workspace, sandbox), "head -c 3000000 /dev/zero | tr '\\0' x")
+    assert len(text_of(output)) < 60_000
+
+
+def test_control_characters_reach_the_model_and_the_stage_as_text(workspace: Workspace) -> None:
+    """Whoever shows them on a terminal takes them out; here nothing may be lost or done."""
+    stage = Shelf()
+    output = run(make(workspace, EVERY[0]), r"printf '\033]0;title\007\033[2Jx\r\b'", stage)
+    assert text_of(output) == "\x1b]0;title\x07\x1b[2Jx\r\b"
+    assert "".join(stage.said) == text_of(output)

@@ -1,0 +1,256 @@
+"""What a sandbox promises holds in each kind that works here, and what is in force is told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steno import Outcome
+from steno.errors import ToolFailed
+from steno.tools.bash import Access
+from steno.tools.shell.sandbox import (
+    HIDDEN,
+    Bubblewrap,
+    Landlock,
+    Sandbox,
+    Scope,
+    Setting,
+    Unconfined,
+    find_sandbox,
+    hidden_paths,
+)
+from steno.tools.workspace import Workspace
+from tests.tools.running import CONFINED, call, confined, make, run, text_of
+from tests.tools.shelf import Shelf
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder with a key, and a link to it."""
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "id").write_text("PRIVATE KEY")
+    (home / ".netrc").write_text("PRIVATE KEY")
+    (home / "harmless").write_text("harmless\n")
+    (home / "link").symlink_to(home / ".ssh")
+    return home
+
+
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+        yield server
+
+
+def test_some_sandbox_works_here() -> None:
+    assert CONFINED
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+@confined
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > {outside}/new",
+        "echo x >> {outside}/secret.txt",
+        "rm -f {outside}/secret.txt",
+        "mv {outside}/secret.txt here",
+        "truncate -s 0 {outside}/secret.txt",
+        "ln -s {outside} link; echo x > link/new",
+        "ln {outside}/secret.txt hard; echo x > hard",
+        "mkdir {outside}/folder",
+        "cd /proc/self/root{outside} && echo x > new",
+        "mkfifo {outside}/pipe",
+        "cp {outside}/secret.txt {outside}/copy",
+    ],
+)
+def test_nothing_outside_of_the_workspace_is_changed(
+    workspace: Workspace, outside: Path, sandbox: Sandbox, command: str
+) -> None:
+    run(make(workspace, sandbox), command.format(outside=outside))
+    assert [path.name for path in outside.iterdir()] == ["secret.txt"]
+    assert (outside / "secret.txt").read_text() == "SECRET\n"
+
+
+@confined
+def test_the_workspace_can_be_changed_in_every_way(
+    workspace: Workspace, folder: Path, sandbox: Sandbox
+) -> None:
+    command = (
+        "mkdir -p a/b && echo x > a/b/f && ln -s f a/b/l && ln a/b/f a/h && mv a/b/f g && "
+        "mkfifo p && rm -r a && chmod 700 g && cat g && ls"
+    )
+    assert text_of(run(make(workspace, sandbox), command)) == "x\ng\np\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["g", "p"]
+
+
+@confined
+def test_every_folder_of_the_workspace_can_be_written(
+    folder: Path, outside: Path, sandbox: Sandbox
+) -> None:
+    output = run(make(Workspace([folder, outside]), sandbox), f"echo new > {outside}/new")
+    assert output.outcome is Outcome.OK
+    assert (outside / "new").read_text() == "new\n"
+
+
+@confined
+def test_secrets_in_the_home_folder_cannot_be_read_and_the_rest_can(
+    workspace: Workspace, home: Path, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """In the sandbox with a /tmp of its own the home folder is made visible as part of a workspace."""
+    both = Workspace([workspace.root, home]) if isinstance(sandbox, Bubblewrap) else workspace
+    command = (
+        "cat ~/.ssh/id ~/.netrc ~/link/id /proc/self/root$HOME/.ssh/id; "
+        "cp -r ~/.ssh copy; cat copy/*; cat ~/harmless"
+    )
+    output = run(make(both, sandbox, home=home), command)
+    assert "PRIVATE" not in text_of(output)
+    assert text_of(output).endswith("harmless\n")
+
+
+@confined
+def test_more_can_be_hidden(
+    workspace: Workspace, folder: Path, outside: Path, sandbox: Sandbox
+) -> None:
+    access = Access(hidden=(outside / "secret.txt", outside / "nothing"), temporary=())
+    tool = make(workspace, sandbox, access=access)
+    assert "SECRET" not in text_of(run(tool, f"cat {outside}/secret.txt"))
+
+
+@confined
+def test_a_workspace_inside_of_a_hidden_folder_can_be_used(home: Path, sandbox: Sandbox) -> None:
+    inner = home / ".ssh" / "project"
+    inner.mkdir()
+    output = run(make(Workspace([inner]), sandbox, home=home), "echo x > f; cat f; cat ../id")
+    assert text_of(output).startswith("x\n")
+    assert "PRIVATE" not in text_of(output)
+
+
+@confined
+def test_temporary_files_last_from_one_command_to_the_next_and_no_longer(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    async def main() -> tuple[str, Path | None]:
+        tool = make(workspace, sandbox, access=Access())
+        made = text_of(await tool.run(call("f=$(mktemp); echo kept > $f; echo $f"), Shelf()))
+        output = await tool.run(call(f"f={made.strip()}; cat $f; rm $f"), Shelf())
+        scratch = tool._scratch
+        await tool.aclose()
+        return text_of(output), scratch
+
+    said, scratch = asyncio.run(main())
+    assert said == "kept\n"
+    assert scratch is not None
+    assert not scratch.exists()
+
+
+@confined
+def test_devices_that_hold_nothing_can_be_used(workspace: Workspace, sandbox: Sandbox) -> None:
+    command = "echo x > /dev/null; head -c 2 /dev/zero | wc -c; head -c 3 /dev/urandom | wc -c; echo z > /dev/stdout"
+    assert text_of(run(make(workspace, sandbox), command)).split() == ["2", "3", "z"]
+
+
+@confined
+def test_settings_of_the_kernel_and_devices_cannot_be_changed(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    command = (
+        "cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern && echo CHANGED; "
+        "mknod disk b 8 0 && echo MADE; mount -o remount,rw / && echo MOUNTED; "
+        "mkdir /sys/fs/cgroup/made && echo MADE && rmdir /sys/fs/cgroup/made"
+    )
+    said = text_of(run(make(workspace, sandbox), command))
+    assert not {"CHANGED", "MADE", "MOUNTED"} & {*said.split()}
+
+
+# -- processes and the network -------------------------------------------------------------------
+
+
+@confined
+def test_other_processes_cannot_be_read_or_signalled(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    """The variables of this very process must not be had through /proc."""
+    command = f"cat /proc/{os.getpid()}/environ; kill -CONT {os.getpid()} && echo SENT"
+    said = text_of(run(make(workspace, sandbox), command))
+    assert "PYTEST_CURRENT_TEST" not in said
+    if not (isinstance(sandbox, Landlock) and sandbox.version < 6):
+        assert "SENT" not in said
+
+
+@confined
+def test_there_is_no_network(workspace: Workspace, sandbox: Sandbox, server: socket.socket) -> None:
+    port = server.getsockname()[1]
+    output = run(make(workspace, sandbox), f"exec 3<>/dev/tcp/127.0.0.1/{port}")
+    assert output.outcome is Outcome.ERROR
+    with pytest.raises(BlockingIOError):
+        server.accept()
+
+
+@confined
+def test_the_network_can_be_allowed(
+    workspace: Workspace, sandbox: Sandbox, server: socket.socket
+) -> None:
+    access = Access(network=True, temporary=())
+    port = server.getsockname()[1]
+    output = run(make(workspace, sandbox, access=access), f"exec 3<>/dev/tcp/127.0.0.1/{port}")
+    assert output.outcome is Outcome.OK
+    server.accept()[0].close()
+
+
+# -- which one -----------------------------------------------------------------------------------
+
+
+def test_a_sandbox_that_is_required_and_not_there_refuses_every_command(
+    workspace: Workspace, folder: Path
+) -> None:
+    tool = make(workspace, Unconfined("bwrap is not installed", is_refusal=True))
+    with pytest.raises(ToolFailed, match=r"sandbox: one is required .* \(bwrap is not installed\)"):
+        run(tool, "touch made")
+    assert [*folder.iterdir()] == []
+
+
+def test_a_sandbox_can_be_required_or_switched_off() -> None:
+    assert find_sandbox(Setting.REQUIRE) == find_sandbox(Setting.AUTO) == CONFINED[0]
+    assert find_sandbox(Setting.OFF).name == "none"
+
+
+def test_what_is_in_force_is_told_with_the_reason_for_nothing_better() -> None:
+    assert "no network" in Bubblewrap("bwrap").describe()
+    told = Landlock(3, why_not_better="bwrap is not installed").describe()
+    assert "have the network" in told
+    assert "signals to other processes" in told
+    assert told.endswith("(bwrap is not installed)")
+    assert "TCP" in Landlock(7).describe()
+    assert Unconfined("x").describe() == "none: commands may do what the user may (x)"
+    assert Unconfined("x", is_refusal=True).describe() == "none: no command is run (x)"
+
+
+def test_only_secrets_that_exist_are_hidden_and_links_are_followed(home: Path) -> None:
+    target = home / "elsewhere"
+    target.mkdir()
+    (home / ".aws").symlink_to(target)
+    found = hidden_paths({"HOME": str(home)}, (home / "nothing",))
+    assert {*found} == {home / ".ssh", home / ".netrc", target}
+    assert {".ssh", ".aws", ".config/steno"} <= {*HIDDEN}
+
+
+def test_outer_folders_are_mounted_before_what_lies_in_them(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b" / "c"
+    inner.mkdir(parents=True)
+    scope = Scope(
+        roots=(inner, tmp_path), hidden=(tmp_path / "a", tmp_path / "a" / "b"), scratch=tmp_path
+    )
+    line = Bubblewrap("bwrap").wrap(("true",), scope)
+    places = [line.index(str(path)) for path in (tmp_path / "a", tmp_path / "a" / "b", inner)]
+    assert line.index(str(tmp_path)) < places[0]
+    assert places == sorted(places)
+    assert line[-3:] == (str(inner), "--", "true")
