@@ -13,8 +13,9 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final, NamedTuple, cast, final
 
+from steno.call import AnyToolCall
 from steno.chain import digest_of
-from steno.entry import BranchSwitch, Entry, Payload, Redacted, Rewind
+from steno.entry import BranchSwitch, Entry, Mode, Payload, Redacted, Rewind
 from steno.errors import Conflict, Damaged, InvalidMessage, InvalidValue, LogError, Missing
 from steno.identity import new_id, utc_now
 from steno.message import ChatMessage, Message
@@ -22,7 +23,7 @@ from steno.order import Order
 from steno.ports import Journal
 from steno.record import MAIN
 from steno.recording import Recording
-from steno.tree import Branch, Node, order_after
+from steno.tree import Branch, Node, branch_to, call_of_last_turn, in_force_at, order_after
 from steno.value import is_text
 from steno.views import labels_of
 
@@ -66,7 +67,7 @@ class Conversation(Recording):
         self._state = Lock()
         """Held for moments, by whoever reads or changes what is below."""
         self._nodes: dict[str, Node] = {}
-        self._branches: dict[str, Branch] = {MAIN: Branch(None)}
+        self._branches: dict[str, Branch] = {MAIN: Branch()}
         self._active = MAIN
         self._unsure: set[str] = set()
         """Branches of which we do not know whether the last entry was written."""
@@ -131,7 +132,7 @@ class Conversation(Recording):
             if name in self._branches:
                 raise Conflict("fork: there is a branch of this name")
             source = self._branches[self._active]
-            begun = Branch(source.head, source.head_id) if at is None else Branch(self._node(at))
+            begun = Branch(source.head, source.head_id) if at is None else branch_to(self._node(at))
             if self._journal is not None:
                 self._journal.begin_branch(name, begun.head_id)
             with self._state:
@@ -172,7 +173,7 @@ class Conversation(Recording):
         """
         twin = Conversation(new_id=self._new_id, now=self._now)
         with self._writing:
-            heads = {name: Branch(self._loaded(name).head) for name in self._branches}
+            heads = {name: branch_to(self._loaded(name).head) for name in self._branches}
             with self._state:
                 twin._nodes, twin._branches = dict(self._nodes), heads
             twin._active = self._active
@@ -195,7 +196,7 @@ class Conversation(Recording):
         """Return the entries of a branch, from the first to its last. Raises Missing."""
         target = self._loaded(self._active if branch is None else branch)
         with self._state:
-            return tuple(target.lay_out())
+            return tuple(target.lay_out().entries)
 
     def messages(self, branch: str | None = None) -> tuple[Message, ...]:
         """Return what was said on a branch, in order; nothing else may ever reach a model.
@@ -205,11 +206,20 @@ class Conversation(Recording):
         """
         target = self._loaded(self._active if branch is None else branch)
         with self._state:
-            target.lay_out()
-            said, aside = list(target.said), list(target.aside)
+            path = target.lay_out()
+            said, aside = list(path.said), list(path.aside)
         for number in aside:
-            said[number] = self._whole(said[number])
+            said[number] = self.bring_back(said[number])
         return tuple(said)
+
+    def bring_back(self, message: Message) -> Message:
+        """Return a message of an entry with what lies beside the record, as `messages` has it."""
+        if self._journal is None:
+            return message
+        try:
+            return self._journal.bring_back(message)
+        except (Missing, Damaged):
+            return message
 
     def entry(self, id: str | Entry) -> Entry:
         """Return one entry of any branch. Raises Missing."""
@@ -242,6 +252,25 @@ class Conversation(Recording):
         """Ids of the calls of the active branch that await their result."""
         return self._order(self._loaded(self._active)).outstanding
 
+    def outstanding_call(self, call_id: str) -> AnyToolCall:
+        """Return a call of the active branch that awaits its result. Raises Missing."""
+        target = self._loaded(self._active)
+        is_waiting = call_id in self._order(target).outstanding
+        call = call_of_last_turn(target.head, call_id) if is_waiting else None
+        if call is None:
+            raise Missing("conversation: no outstanding call has this id")
+        return call
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the active branch: what the agent may do now."""
+        return in_force_at(self._loaded(self._active).head).mode
+
+    @property
+    def model(self) -> str | None:
+        """The model that answers on the active branch; None if no change was ever recorded."""
+        return in_force_at(self._loaded(self._active).head).model
+
     def __len__(self) -> int:
         return len(self.entries())
 
@@ -251,6 +280,20 @@ class Conversation(Recording):
         )
 
     # -- inside ------------------------------------------------------------------------------
+
+    def _append_made(
+        self,
+        make: Callable[[], Payload],
+        *,
+        decision: str | None = None,
+        audit: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """Append what is made when nobody else can write: what it was made from still holds."""
+        with self._writing:
+            name = self._active
+            target = self._writable(name)
+            step = _Step(make(), self._order(target), decision, audit)
+            return self._put(name, target, target.head, step)
 
     def _put(self, name: str, target: Branch, parent: Node | None, step: _Step) -> Entry:
         """Store an entry, then let it be seen."""
@@ -278,14 +321,6 @@ class Conversation(Recording):
             self._nodes[entry.id] = node
             target.move(node, step.order)
         return entry
-
-    def _whole(self, message: Message) -> Message:
-        if self._journal is None:
-            return message
-        try:
-            return self._journal.bring_back(message)
-        except (Missing, Damaged):
-            return message
 
     def _writable(self, name: str) -> Branch:
         """Return a branch to write to; where a write was cut short, what came of it is read."""

@@ -6,11 +6,12 @@ Everything here is an entry like any other; a `Conversation` brings the place to
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, TypeVar
 
+from steno.call import AnyToolCall
 from steno.entry import (
     Approval,
     ApprovalStatus,
@@ -21,12 +22,11 @@ from steno.entry import (
     ModelChange,
     Payload,
 )
-from steno.errors import InvalidValue, Missing
+from steno.errors import InvalidValue
 from steno.message import ChatMessage, ToolResult
 from steno.outcome import Outcome
 from steno.repair import NO_RESULT
 from steno.value import label as label_of
-from steno.views import mode_of, model_of
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -46,8 +46,18 @@ class Recording(ABC):
         """Put a payload at the end of a branch, and return its entry."""
 
     @abstractmethod
-    def entries(self, branch: str | None = None) -> tuple[Entry, ...]:
-        """Return the entries of a branch."""
+    def _append_made(
+        self,
+        make: Callable[[], Payload],
+        *,
+        decision: str | None = None,
+        audit: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """Put what `make` returns at the end of the active branch.
+
+        Nothing is written between what `make` looks at and the entry. It may not write itself,
+        and what it makes is no message.
+        """
 
     @abstractmethod
     def entry(self, id: str | Entry) -> Entry:
@@ -58,6 +68,20 @@ class Recording(ABC):
     def outstanding(self) -> tuple[str, ...]:
         """Ids of the calls of the active branch that await their result."""
 
+    @abstractmethod
+    def outstanding_call(self, call_id: str) -> AnyToolCall:
+        """Return a call of the active branch that awaits its result. Raises Missing."""
+
+    @property
+    @abstractmethod
+    def mode(self) -> Mode:
+        """The mode of the active branch."""
+
+    @property
+    @abstractmethod
+    def model(self) -> str | None:
+        """The model that answers on the active branch, if a change was ever recorded."""
+
     def decide(
         self,
         call_id: str,
@@ -66,33 +90,36 @@ class Recording(ABC):
         actor: str | None = None,
         rule: str | None = None,
         reason: str | None = None,
+        audit: Mapping[str, Any] | None = None,
     ) -> Entry:
         """Record a decision about an outstanding call, bound to exactly its arguments.
 
-        Raises Missing if no call of the active branch awaits a result under this id.
+        What else was decided with it, or led to it, goes into `audit`. Raises Missing if no call
+        of the active branch awaits a result under this id.
         """
-        waiting = call_id in self.outstanding
-        for entry in reversed(self.entries()) if waiting else ():
-            for call in () if entry.message is None else entry.message.tool_calls:
-                if call.id == call_id:
-                    approval = Approval(
-                        call_id=call_id,
-                        status=_member(ApprovalStatus, status),
-                        arguments_sha256=sha256(call.arguments.encode()).hexdigest(),
-                        actor=actor,
-                        rule=rule,
-                        reason=reason,
-                    )
-                    return self.append(approval, decision=str(approval.status))
-        raise Missing("decide: no outstanding call has this id")
+        decided = _member(ApprovalStatus, status)
+
+        def approval() -> Approval:
+            arguments = self.outstanding_call(call_id).arguments
+            return Approval(
+                call_id=call_id,
+                status=decided,
+                arguments_sha256=sha256(arguments.encode()).hexdigest(),
+                actor=actor,
+                rule=rule,
+                reason=reason,
+            )
+
+        return self._append_made(approval, decision=str(decided), audit=audit)
 
     def change_mode(self, new: Mode | str) -> Entry:
         """Record that from here on the agent may look (plan) or also change things (act)."""
-        return self.append(ModeChange(old=mode_of(self.entries()), new=_member(Mode, new)))
+        mode = _member(Mode, new)
+        return self._append_made(lambda: ModeChange(old=self.mode, new=mode))
 
     def change_model(self, new: str) -> Entry:
         """Record that another model answers from here on."""
-        return self.append(ModelChange(old=model_of(self.entries()) or "", new=new))
+        return self._append_made(lambda: ModelChange(old=self.model or "", new=new))
 
     def label(self, target: str | Entry, text: str) -> Entry:
         """Give an entry a name. Raises Missing if there is no such entry."""

@@ -6,73 +6,108 @@ A node never changes, so branches share what they have in common. Nothing here l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, final
+from typing import Final, NamedTuple, final
+
+from msgspec import Struct
 
 from steno.aside import digests_of
-from steno.entry import Entry
+from steno.call import AnyToolCall
+from steno.entry import Entry, Mode, ModeChange, ModelChange
 from steno.errors import OutOfOrder
 from steno.message import Message, ToolResultMessage
 from steno.order import Order
+from steno.views import mode_of, model_of
+
+
+class InForce(NamedTuple):
+    """What was set before or at an entry, and holds until it is set again."""
+
+    mode: Mode = Mode.ACT
+    model: str | None = None
+
+
+_NOTHING_SET: Final = InForce()
+_SETTINGS: Final = (ModeChange, ModelChange)
 
 
 @final
 class Node:
     """An entry in its place. What is behind `parent` never changes, so it is shared."""
 
-    __slots__ = ("digest", "entry", "parent")
+    __slots__ = ("digest", "entry", "in_force", "parent")
 
     def __init__(self, entry: Entry, parent: Node | None, digest: str | None) -> None:
         self.entry = entry
         self.parent = parent
         self.digest = digest
+        # Shared with the entries around it: to ask for it never takes a walk.
+        before = in_force_at(parent)
+        changes = isinstance(entry.payload, _SETTINGS)
+        self.in_force: InForce = _after(before, entry) if changes else before
 
 
-_NOTHING_SAID: Final[list[Message]] = []
-_NOTHING_ASIDE: Final[list[int]] = []
+def in_force_at(node: Node | None) -> InForce:
+    """Return what holds behind an entry."""
+    return _NOTHING_SET if node is None else node.in_force
+
+
+def _after(before: InForce, entry: Entry) -> InForce:
+    return InForce(mode_of((entry,), before.mode), model_of((entry,)) or before.model)
 
 
 @final
-class Branch:
-    """A named end of the tree. What can be derived from it is made when it is first asked for."""
+class Path:
+    """The entries up to a head, and what is said among them."""
 
-    __slots__ = ("aside", "head", "head_id", "order", "path", "said")
+    __slots__ = ("aside", "entries", "said")
 
-    def __init__(self, head: Node | None, head_id: str | None = None) -> None:
-        self.head = head
-        self.head_id = head_id if head is None else head.entry.id
-        """Known before the entry is loaded."""
-        self.path: list[Entry] | None = None
-        # Made with the path: a fork that nobody reads should cost next to nothing.
-        self.said = _NOTHING_SAID
-        """The messages among the path."""
-        self.aside = _NOTHING_ASIDE
+    def __init__(self, head: Node | None) -> None:
+        self.entries: list[Entry] = []
+        self.said: list[Message] = []
+        self.aside: list[int] = []
         """Which of these have parts that lie beside the record."""
-        self.order: Order | None = None
+        for node in reversed(list(_back_from(head))):
+            self.add(node.entry)
 
-    def lay_out(self) -> list[Entry]:
-        """Return the path to the head; it is walked once."""
-        if self.path is None:
-            self.path = [node.entry for node in _back_from(self.head)][::-1]
-            self.said, self.aside = [], []
-            for entry in self.path:
-                self._hear(entry)
-        return self.path
-
-    def _hear(self, entry: Entry) -> None:
+    def add(self, entry: Entry) -> None:
+        """Go on to the next entry."""
+        self.entries.append(entry)
         message = entry.message
         if message is not None:
             if digests_of(message):
                 self.aside.append(len(self.said))
             self.said.append(message)
 
+
+# Nothing in the tree points to a branch, so it is in no cycle that would have to be looked for.
+@final
+class Branch(Struct, gc=False, eq=False):
+    """A named end of the tree. What can be derived from it is made when it is first asked for."""
+
+    head: Node | None = None
+    head_id: str | None = None
+    """Known before the entry is loaded."""
+    path: Path | None = None
+    order: Order | None = None
+
+    def lay_out(self) -> Path:
+        """Return the path to the head; it is walked once."""
+        if self.path is None:
+            self.path = Path(self.head)
+        return self.path
+
     def move(self, node: Node, order: Order) -> None:
         """Make `node` the new head."""
         if node.parent is not self.head:
             self.path = None
         elif self.path is not None:
-            self.path.append(node.entry)
-            self._hear(node.entry)
+            self.path.add(node.entry)
         self.head, self.head_id, self.order = node, node.entry.id, order
+
+
+def branch_to(head: Node | None) -> Branch:
+    """Make a branch that ends with an entry that is in memory."""
+    return Branch(head, None if head is None else head.entry.id)
 
 
 def _back_from(node: Node | None) -> Iterable[Node]:
@@ -83,6 +118,26 @@ def _back_from(node: Node | None) -> Iterable[Node]:
 
 def order_after(head: Node | None) -> Order:
     """Find out what may come next; a record that is out of order itself is taken as it is."""
+    order = Order()
+    for message in reversed(_last_turn(head)):
+        try:
+            order = order.after(message)
+        except OutOfOrder:
+            continue
+    return order
+
+
+def call_of_last_turn(head: Node | None, call_id: str) -> AnyToolCall | None:
+    """Find a call that may still await its result; those of earlier turns never do."""
+    for turn in _last_turn(head)[-1:]:
+        for call in turn.tool_calls:
+            if call.id == call_id:
+                return call
+    return None
+
+
+def _last_turn(head: Node | None) -> list[Message]:
+    """Return what was said last that is no result, behind the results that came after it."""
     said: list[Message] = []
     for node in _back_from(head):
         message = node.entry.message
@@ -90,10 +145,4 @@ def order_after(head: Node | None) -> Order:
             said.append(message)
             if not isinstance(message, ToolResultMessage):
                 break
-    order = Order()
-    for message in reversed(said):
-        try:
-            order = order.after(message)
-        except OutOfOrder:
-            continue
-    return order
+    return said

@@ -1,4 +1,4 @@
-"""`steno sessions fork`, `label`, `redact` and `rm`."""
+"""`steno sessions fork`, `label`, `rename`, `redact` and `rm`."""
 
 from __future__ import annotations
 
@@ -130,6 +130,36 @@ def test_a_name_that_reads_like_a_number_is_refused(address: str, text: str) -> 
     told = steno("sessions", "label", "talk", "2", text)
     problem = "label: it is blank or reads like a number; call the entry otherwise"
     assert told == (1, "", f"steno: {problem}\n")
+
+
+def test_a_session_gets_another_title(address: str) -> None:
+    keep_talk(address)
+    before = steno("sessions", "tree", "talk", "--json").out
+    told = steno("sessions", "rename", "tal", "Green\x1b[31m again")
+    assert told == (0, "", "steno: session talk is called Green again\n")
+    assert "Green again" in steno("sessions", "list").out
+    assert steno("sessions", "tree", "talk", "--json").out == before
+    with open_store(address) as store:
+        assert store.header("talk").title == "Green\x1b[31m again"
+        assert store.verify("talk").is_intact
+
+
+@pytest.mark.parametrize(
+    ("session", "title", "problem"),
+    [
+        ("talk", " ", "rename: the title is blank; say what the session is about"),
+        ("nowhere", "Green", "session nowhere: there is none"),
+    ],
+)
+def test_a_title_that_cannot_be_given_changes_nothing(
+    address: str, session: str, title: str, problem: str
+) -> None:
+    keep_talk(address)
+    before = steno("sessions", "list", "--json").out
+    told = steno("sessions", "rename", session, title)
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith(f"steno: {problem}")
+    assert steno("sessions", "list", "--json").out == before
 
 
 # -- redact --------------------------------------------------------------------------------------

@@ -239,6 +239,31 @@ def test_a_change_of_model_is_recorded_with_both_models_and_never_sent() -> None
         conversation.change_model("")
 
 
+@pytest.mark.requirement("S2-22")
+@pytest.mark.parametrize("stored", [False, True])
+def test_it_tells_the_mode_and_the_model_of_the_active_branch(stored: bool) -> None:
+    journal = Journal() if stored else None
+    conversation = Conversation(journal=journal)
+    assert (conversation.mode, conversation.model) == (Mode.ACT, None)
+    first = conversation.append(ChatMessage.user("a"))
+    conversation.change_model("small")
+    planned = conversation.change_mode(Mode.PLAN)
+    conversation.fork("before", at=first)
+    conversation.fork("behind", at=planned)
+    conversation.change_model("large")
+    assert (conversation.mode, conversation.model) == (Mode.PLAN, "large")
+    conversation.switch("before")
+    assert (conversation.mode, conversation.model) == (Mode.ACT, None)
+    conversation.switch("behind")
+    assert (conversation.mode, conversation.model) == (Mode.PLAN, "small")
+    conversation.append(ChatMessage.user("b"))
+    for same in [conversation.clone(), *([] if journal is None else [journal.open()])]:
+        assert (same.mode, same.model) == (Mode.PLAN, "small")
+    conversation.rewind(first)
+    assert (conversation.mode, conversation.model) == (Mode.ACT, None)
+    assert (mode_of(conversation.entries()), model_of(conversation.entries())) == (Mode.ACT, None)
+
+
 def test_a_label_names_an_entry_that_is_there() -> None:
     conversation = Conversation(TALK, **ticking())
     assert conversation.label("e3", "here").payload == Label(target="e3", text="here")
@@ -282,6 +307,26 @@ def test_a_decision_is_bound_to_the_arguments_and_says_who_took_it() -> None:
     assert set(approvals_of(conversation.entries())) == {"c1", "c2"}
 
 
+def test_what_was_decided_with_it_is_kept_beside_a_decision() -> None:
+    conversation = Conversation(TALK[:3])
+    granted = {"granted": {"tool": "read", "for": "session"}}
+    entry = conversation.decide("c1", "approved", actor="ann", audit=granted)
+    assert entry.audit == granted
+    assert conversation.decide("c2", "pending").audit is None
+
+
+def test_an_outstanding_call_can_be_asked_for_whatever_was_recorded_behind_it() -> None:
+    conversation = Conversation(TALK[:3])
+    conversation.change_mode(Mode.PLAN)
+    conversation.decide("c1", ApprovalStatus.PENDING)
+    assert conversation.outstanding_call("c1") == CALLS[0]
+    conversation.append(TALK[3])
+    assert conversation.outstanding_call("c2") == CALLS[1]
+    for answered in ("c1", "c3", ""):
+        with pytest.raises(Missing):
+            conversation.outstanding_call(answered)
+
+
 def test_what_awaits_a_decision_is_known_until_it_is_taken_or_the_call_answered() -> None:
     conversation = Conversation(TALK[:3])
     assert pending_approvals(conversation.entries()) == ()
@@ -298,7 +343,7 @@ def test_what_awaits_a_decision_is_known_until_it_is_taken_or_the_call_answered(
 @pytest.mark.parametrize("before", [TALK, TALK[:2], ()])
 def test_only_an_outstanding_call_can_be_decided_about(before: Any) -> None:
     conversation = Conversation(before)
-    with pytest.raises(Missing, match="decide: no outstanding call has this id"):
+    with pytest.raises(Missing, match="conversation: no outstanding call has this id"):
         conversation.decide("c1", ApprovalStatus.PENDING)
     assert len(conversation) == len(before)
 

@@ -7,13 +7,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from threading import Barrier, Event, Thread
 
 import pytest
 
 from steno import ChatMessage, OutOfOrder, ToolCall, ToolResult
 from steno.conversation import Conversation
-from steno.errors import Conflict
+from steno.entry import Approval, ModeChange, ModelChange
+from steno.errors import Conflict, Missing
+from steno.message import ToolResultMessage
 from steno.record import MAIN
 from tests.conversation.journals import Journal
 from tests.conversation.test_conversation import TALK
@@ -126,6 +129,56 @@ def test_each_call_is_answered_once_however_many_threads_try(is_stored: bool) ->
     assert sorted(results) == sorted(call.id for call in calls)
     assert len(refused) == 3 * len(calls)
     assert conversation.outstanding == ()
+
+
+@pytest.mark.requirement("S1-05")
+@stored
+def test_nothing_is_decided_about_a_call_that_was_answered_meanwhile(is_stored: bool) -> None:
+    calls = [ToolCall(id=f"c{number}", name="read") for number in range(100)]
+    conversation = Conversation(
+        [ChatMessage.assistant(None, calls)], journal=Journal() if is_stored else None
+    )
+    late: list[str] = []
+
+    def decide() -> None:
+        for call in calls:
+            try:
+                conversation.decide(call.id, "approved", actor="ann")
+            except Missing:
+                late.append(call.id)
+
+    def answer() -> None:
+        for call in calls:
+            conversation.append(ToolResult.success(call.id, ""))
+
+    run([decide, decide, decide, answer])
+    answered: set[str] = set()
+    decisions = 0
+    for entry in conversation.entries():
+        if isinstance(entry.payload, Approval):
+            decisions += 1
+            assert entry.payload.call_id not in answered
+        elif isinstance(entry.payload, ToolResultMessage):
+            answered.add(entry.payload.tool_call_id)
+    assert decisions + len(late) == 3 * len(calls)
+
+
+@pytest.mark.requirement("S2-22")
+def test_every_change_of_mode_begins_where_the_one_before_it_ended() -> None:
+    conversation = Conversation(TALK)
+
+    def change(mode: str) -> None:
+        for _ in range(60):
+            conversation.change_mode(mode)
+            conversation.change_model(mode)
+
+    run([partial(change, "plan"), partial(change, "act"), partial(change, "plan")])
+    payloads = [entry.payload for entry in conversation.entries()]
+    for kind in (ModeChange, ModelChange):
+        changes = [payload for payload in payloads if isinstance(payload, kind)]
+        assert len(changes) == 180
+        for earlier, later in pairwise(changes):
+            assert later.old == earlier.new
 
 
 @pytest.mark.requirement("S1-05")

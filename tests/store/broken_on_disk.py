@@ -9,11 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+from steno.chain import Verification
 from steno.entry import Entry
-from steno.errors import Conflict, Missing, Unavailable
+from steno.errors import Conflict, Damaged, InvalidDocument, Missing, Unavailable
 from steno.record import Header, Record
 from steno.store import Blob, Store
 from steno.store.jsonl import JsonlStore
+from steno.store.lines import decode_line
 
 
 class Wrapped(Store):
@@ -33,6 +35,9 @@ class Wrapped(Store):
 
     def header(self, session: str) -> Header:
         return self.good.header(session)
+
+    def rename(self, session: str, title: str | None) -> None:
+        self.good.rename(session, title)
 
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
@@ -76,7 +81,10 @@ class Wrapped(Store):
 class WritesLate(Wrapped):
     """Acknowledges an entry before it is written, which happens with the next call."""
 
-    fails = "two_processes_same_branch full_disk crash"
+    fails = (
+        "two_processes_same_branch full_disk torn_last_record nul_padding truncated_files "
+        "read_only_place crash"
+    )
 
     def __init__(self, good: Store) -> None:
         super().__init__(good)
@@ -116,7 +124,7 @@ class WritesLate(Wrapped):
 class LetsOsErrorsThrough(Wrapped):
     """Knows nothing of full disks."""
 
-    fails = "full_disk"
+    fails = "full_disk read_only_place"
 
     def append(self, session: str, entry: Entry, **place: Any) -> None:
         try:
@@ -128,7 +136,10 @@ class LetsOsErrorsThrough(Wrapped):
 class LocksOthersOut(Wrapped):
     """Belongs to the process that opened it first."""
 
-    fails = "seen_by_others two_processes_same_branch two_processes_two_branches full_disk crash"
+    fails = (
+        "seen_by_others two_processes_same_branch two_processes_two_branches full_disk "
+        "read_only_place crash"
+    )
 
 
 class RacesWithOthers(Wrapped):
@@ -139,6 +150,63 @@ class RacesWithOthers(Wrapped):
     def append(self, session: str, entry: Entry, **place: Any) -> None:
         place["expected"] = self.heads(session).get(place["branch"])
         super().append(session, entry, **place)
+
+
+class RefusesTornFiles(Wrapped):
+    """Takes what a crash has left for damage."""
+
+    fails = "torn_last_record nul_padding"
+
+
+class MendsTooMuch(Wrapped):
+    """Cuts off a torn record, and the one before it, to be sure."""
+
+    fails = "torn_last_record nul_padding truncated_files"
+
+
+class VouchesForAll(Wrapped):
+    """Leaves out what it cannot read, and says that all is well."""
+
+    fails = "spliced_files"
+
+    def verify(self, session: str) -> Verification:
+        return super().verify(session)._replace(bad=None)
+
+
+def open_refuses_torn_files(address: str) -> Store:
+    for path in _short_files(address):
+        if not path.read_bytes().endswith(b"\n"):
+            raise Damaged(f"{path.name}: it is torn")
+    return RefusesTornFiles(JsonlStore(Path(address)))
+
+
+def open_mends_too_much(address: str) -> Store:
+    for path in _short_files(address):
+        *lines, tail = path.read_bytes().split(b"\n")
+        if tail:
+            path.write_bytes(b"".join(line + b"\n" for line in lines[:-1]))
+    return MendsTooMuch(JsonlStore(Path(address)))
+
+
+def open_vouches_for_all(address: str) -> Store:
+    for path in _short_files(address):
+        lines = path.read_bytes().splitlines(keepends=True)
+        if not all(map(_is_whole, lines)):
+            path.write_bytes(b"".join([line for line in lines if _is_whole(line)]))
+    return VouchesForAll(JsonlStore(Path(address)))
+
+
+def _short_files(address: str) -> list[Path]:
+    """Return files in which no kill tears a record; else `crash` would fail, but not always."""
+    return [path for path in Path(address).glob("*.jsonl") if path.stat().st_size < 200_000]
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        decode_line(line)
+    except (Damaged, InvalidDocument):
+        return False
+    return line.endswith(b"\n")
 
 
 def open_writes_late(address: str) -> Store:

@@ -24,12 +24,15 @@ from steno.views import text_of
 from tests.store.broken_on_disk import (
     LetsOsErrorsThrough,
     LocksOthersOut,
+    MendsTooMuch,
     RacesWithOthers,
+    RefusesTornFiles,
+    VouchesForAll,
     Wrapped,
     WritesLate,
 )
 
-SMALL = Scale(entries=1500, sessions=120, writes=12, crashes=6)
+SMALL = Scale(entries=1500, sessions=120, writes=12, crashes=6, places=100)
 
 
 class BrokenSubject(Subject):
@@ -61,7 +64,7 @@ class LosesTheLastRecord(Wrapped):
         "rewind_keeps_what_was_left switch_is_recorded every_payload odd_text large_text "
         "records_are_numbered convert_keeps_digests images_lie_beside "
         "replaced_record_is_read_everywhere redaction_keeps_the_chain"
-        " results_lie_beside"
+        " results_lie_beside rename_changes_the_title_only"
     )
 
     def __init__(self, good: Store) -> None:
@@ -126,6 +129,17 @@ class AddsByHalves(Wrapped):
         found = list(records)
         self.good.remove(header.id)
         super().add_session(header, found)
+
+
+class RenamesByHeart(Wrapped):
+    """Writes the header anew, and of what it does not understand nothing."""
+
+    fails = "rename_changes_the_title_only"
+
+    def rename(self, session: str, title: str | None) -> None:
+        header, records = self.header(session), list(self.records(session))
+        self.good.remove(session)
+        self.good.add_session(replace(header, title=title, unknown=NOTHING), records)
 
 
 class FoldsSessionNames(Wrapped):
@@ -329,7 +343,7 @@ class ClonesByReference(Wrapped):
 class DropsUnknownMembers(Wrapped):
     """Writes only the members that it knows."""
 
-    fails = "header_is_kept unknown_entry_kept"
+    fails = "header_is_kept rename_changes_the_title_only unknown_entry_kept"
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         known = (replace(record, unknown=NOTHING) for record in records)
@@ -387,7 +401,7 @@ class CountsFromTwo(Wrapped):
         "odd_ids records_are_numbered convert_keeps_digests images_lie_beside "
         "verify_names_the_first_bad redaction_keeps_the_chain "
         "search_follows_what_is_written two_threads threads_with_sessions"
-        " results_lie_beside id_taken search_finds_words"
+        " results_lie_beside rename_changes_the_title_only search_finds_words"
     )
 
     def records(self, session: str) -> Iterator[Record]:
@@ -589,6 +603,7 @@ IN_MEMORY: tuple[type[Wrapped], ...] = (
     FindsNothing,
     WritesOverSessions,
     AddsByHalves,
+    RenamesByHeart,
     FoldsSessionNames,
     ListsAHundred,
     ReadsAThousand,
@@ -630,10 +645,14 @@ ON_DISK: dict[type[Wrapped], str] = {
     LetsOsErrorsThrough: "open_lets_os_errors_through",
     RacesWithOthers: "open_races_with_others",
     LocksOthersOut: "open_locks_others_out",
+    RefusesTornFiles: "open_refuses_torn_files",
+    MendsTooMuch: "open_mends_too_much",
+    VouchesForAll: "open_vouches_for_all",
 }
 
 
 def on_disk(kind: type[Wrapped], folder: Path) -> Subject:
     """Return a place for a broken store that other processes can open as well."""
     opener = f"{kind.__module__}:{ON_DISK[kind]}"
-    return AddressSubject(kind.__name__, str(folder / "store"), opener=opener, scale=SMALL)
+    root = folder / "store"
+    return AddressSubject(kind.__name__, str(root), opener=opener, root=root, scale=SMALL)

@@ -8,14 +8,12 @@ Each prints what was acknowledged, one line at a time.
 from __future__ import annotations
 
 import os
-import resource
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from steno import ChatMessage
-from steno.errors import Conflict, StenoError
+from steno.errors import Conflict
 from steno.store.sqlite import SqliteStore
 
 
@@ -60,47 +58,10 @@ def append_for_ever(file: Path) -> None:
         _say(conversation.append(ChatMessage.user("x" * 700)).id)
 
 
-def fill(file: Path, limit: str) -> None:
-    """Append to session `s` until no file may grow, then show that all else goes on."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    with SqliteStore(file) as store:
-        conversation = store.open("s")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
-        try:
-            while True:
-                _say(conversation.append(ChatMessage.user("x" * 700)).id)
-        except StenoError as exc:
-            _say(f"{type(exc).__name__}: {exc}")
-        _say(str(len(list(store.read_back("s", conversation.branches["main"] or "")))))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-        _say(conversation.append(ChatMessage.user("there is room again")).id)
-
-
-def look(file: Path) -> None:
-    """Read and try to write as somebody who may not write."""
-    if os.getuid() == 0:
-        os.setgroups([])
-        os.setgid(65534)
-        os.setuid(65534)
-    with SqliteStore(file) as store:
-        _say(str(len(list(store.records("s")))))
-        _say(str(len(store.search("hello"))))
-        for change in (
-            lambda: store.open("s").append(ChatMessage.user("no")),
-            lambda: store.remove("s"),
-        ):
-            try:
-                change()
-            except StenoError as exc:
-                _say(f"{type(exc).__name__}: {exc}")
-
-
 _WHAT: dict[str, Callable[..., None]] = {
     "create": create,
     "append": append,
     "append_for_ever": append_for_ever,
-    "fill": fill,
-    "look": look,
 }
 
 if __name__ == "__main__":

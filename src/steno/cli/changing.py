@@ -1,4 +1,4 @@
-"""`steno sessions fork`, `label`, `redact` and `rm`: the commands that change what is there."""
+"""`steno sessions fork`, `label`, `rename`, `redact` and `rm`: the commands that change what is there."""
 
 from __future__ import annotations
 
@@ -70,6 +70,17 @@ def label(options: argparse.Namespace) -> int:
         target = log.named(options.entry)
         store.open(session).label(target.id, options.text)
         note(f"{log.number(target.id)} is called {on_one_line(options.text)}")
+    return 0
+
+
+def rename(options: argparse.Namespace) -> int:
+    """Give a session another title."""
+    if not options.title.strip():
+        raise InvalidValue("rename: the title is blank; say what the session is about")
+    with existing_store(options) as store:
+        session = find_session(store, options.session)
+        store.rename(session, options.title)
+        note(f"session {on_one_line(session)} is called {on_one_line(options.title)}")
     return 0
 
 

@@ -118,6 +118,11 @@ def _label(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="what it is called; no number")
 
 
+def _rename(parser: argparse.ArgumentParser) -> None:
+    _add_session(parser)
+    parser.add_argument("title", metavar="TITLE", help="what the list shows of it from now on")
+
+
 def _redact(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
     parser.add_argument("entry", metavar="ENTRY", help=_ENTRY)
@@ -192,6 +197,13 @@ _ACTIONS: Final = (
         "give an entry a name",
         "Give an entry a name, by which other commands find it.",
         _label,
+    ),
+    _Action(
+        "rename",
+        changing.rename,
+        "give a session another title",
+        "Give a session another title. Its id and everything in it stay as they are.",
+        _rename,
     ),
     _Action(
         "redact",

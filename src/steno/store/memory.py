@@ -8,6 +8,8 @@ from hashlib import sha256
 from threading import Lock
 from typing import final
 
+from msgspec.structs import replace
+
 from steno.entry import Entry
 from steno.errors import Conflict, Damaged, Missing
 from steno.identity import utc_now
@@ -66,6 +68,12 @@ class MemoryStore(Store):
         """Return the header of a session."""
         with self._lock:
             return self._session(session).header
+
+    def rename(self, session: str, title: str | None) -> None:
+        """Give a session another title."""
+        with self._lock:
+            found = self._session(session)
+            found.header = replace(found.header, title=title)
 
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None

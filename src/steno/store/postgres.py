@@ -13,6 +13,8 @@ from functools import partial
 from hashlib import sha256 as digest_of_bytes
 from typing import Final, final
 
+from msgspec.structs import replace
+
 from steno.codec import encode_header
 from steno.entry import Entry
 from steno.errors import Conflict, Damaged, Missing, Unavailable
@@ -97,6 +99,17 @@ class PostgresStore(Store):
     def header(self, session: str) -> Header:
         """Return the header of a session."""
         return read_header(self._session(session).header)
+
+    def rename(self, session: str, title: str | None) -> None:
+        """Give a session another title."""
+
+        def put(connection: Connection, _is_again: bool) -> None:
+            number, _ = _lock(connection, session)
+            header = read_header(connection.one(sql.HEADER, [as_bytes(session)])[0])
+            body = encode_header(replace(header, title=title))
+            connection.count(sql.RENAME, [body, number])
+
+        self._connections.write(put)
 
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None

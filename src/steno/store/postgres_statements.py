@@ -17,6 +17,7 @@ ADD_SESSION: Final = """
 """
 REMOVE: Final = "DELETE FROM {s}.session WHERE sha256(id) = sha256(%s)"
 HEADER: Final = "SELECT header FROM {s}.session WHERE sha256(id) = sha256(%s)"
+RENAME: Final = "UPDATE {s}.session SET header = %s WHERE number = %s"
 HEADERS: Final = "SELECT number, header FROM {s}.session WHERE number > %s ORDER BY number LIMIT %s"
 
 # -- records and branches --------------------------------------------------------------------

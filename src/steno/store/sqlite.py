@@ -18,6 +18,7 @@ from hashlib import sha256 as sha256_of
 from pathlib import Path
 from typing import Final, final
 
+from steno.chain import Verification
 from steno.codec import encode_header
 from steno.entry import Entry
 from steno.errors import Conflict, Damaged, InvalidValue, Missing, Unavailable
@@ -25,6 +26,7 @@ from steno.identity import utc_now
 from steno.record import MAIN, Header, Record
 from steno.store import sqlite_search as search_index
 from steno.store.sqlite_database import Database, Durability
+from steno.store.sqlite_headers import all_headers, header_of, rename
 from steno.store.sqlite_layout import SESSION_SHIFT
 from steno.store.sqlite_rows import (
     Extent,
@@ -36,8 +38,6 @@ from steno.store.sqlite_rows import (
     first_entries,
     found_at,
     head_of,
-    header_from,
-    headers_from,
     heads_of,
     is_there,
     microseconds,
@@ -117,16 +117,17 @@ class SqliteStore(Store):
         What cannot be read is raised behind the others.
         """
         with self._database.reading() as db:
-            found = db.execute("SELECT header FROM session ORDER BY key").fetchall()
-        return headers_from(data for (data,) in found)
+            return all_headers(db)
 
     def header(self, session: str) -> Header:
         """Return the header of a session."""
         with self._database.reading() as db:
-            row = db.execute("SELECT header FROM session WHERE id = ?", (session,)).fetchone()
-        if row is None:
-            raise Missing("store: there is no session of this id")
-        return header_from(row[0])
+            return header_of(db, session)
+
+    def rename(self, session: str, title: str | None) -> None:
+        """Give a session another title."""
+        with self._database.writing() as db:
+            rename(db, session, title)
 
     def remove(self, session: str) -> None:
         """Forget a session. When a quarter of the file is free by then, it is written anew."""
@@ -154,9 +155,8 @@ class SqliteStore(Store):
             known = figures_of(db, extent)
             near = first_entries(db, extent, NEARBY)
             branches = [name for name, _ in heads_of(db, extent)]
-        header = header_from(known.header)
-        title = header.title or title_of(near)
-        return Summary(header, title, known.entries, tuple(branches), known.latest)
+        title = known.header.title or title_of(near)
+        return Summary(known.header, title, known.entries, tuple(branches), known.latest)
 
     # -- branches ----------------------------------------------------------------------------
 
@@ -237,6 +237,16 @@ class SqliteStore(Store):
                     with self._database.reading() as db:
                         check_parent_is_elsewhere(db, extent, record)
                 yield record
+
+    def verify(self, session: str) -> Verification:
+        """Check a session as every store does, and the whole file as SQLite does.
+
+        Where a page is damaged, records may not be found, and nothing else would tell.
+        """
+        found = super().verify(session)
+        if found.is_intact:
+            self._database.check()
+        return found
 
     def replace(self, session: str, record: Record) -> None:
         """Write a record over the one of the same `seq`, and then the whole file anew.

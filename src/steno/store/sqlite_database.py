@@ -19,7 +19,7 @@ from typing import Final, Literal, final
 from weakref import WeakSet
 
 from steno.errors import Damaged, Missing, Unavailable
-from steno.store.sqlite_layout import PAGE_SIZE, VERSION, migrate, version_of
+from steno.store.sqlite_layout import PAGE_SIZE, VERSION, is_whole, migrate, version_of
 
 Durability = Literal["full", "normal"]
 
@@ -35,6 +35,8 @@ _ADVICE: Final = {
     sqlite3.SQLITE_NOMEM: "there is not enough memory",
     sqlite3.SQLITE_TOOBIG: "it takes up to 1 GB in one piece; split what is larger",
 }
+_CHECK_LASTS_S: Final = 60
+"""Whoever verifies a thousand sessions need not look at the whole file a thousand times."""
 _REFUSED: Final = (
     "SQLite refused it; try again, and if that does not help, check the file with "
     "`PRAGMA integrity_check` of sqlite3"
@@ -55,6 +57,7 @@ class Database:
         self._timeout_s: Final = timeout_s
         self._durability: Final = durability
         self._is_closed = False
+        self._checked_at: float | None = None
         self.lock: Final = Lock()
         self.connection: sqlite3.Connection | None = None
         with _forking:
@@ -90,6 +93,17 @@ class Database:
             with _temporary_files_in(self._file.parent, db):
                 db.execute("VACUUM")
         self._clear_log()
+
+    def check(self) -> None:
+        """Let SQLite look for damage in the whole file, if it did not just do so. Raises Damaged."""
+        now = time.monotonic()
+        if self._checked_at is not None and now - self._checked_at < _CHECK_LASTS_S:
+            return
+        with self.reading() as db:
+            (problem,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            if problem != "ok" or not is_whole(db):
+                raise Damaged(_DAMAGED)
+        self._checked_at = now
 
     def close(self) -> None:
         """Let go of the file, with all changes in it. Calling it twice is fine."""
@@ -191,15 +205,25 @@ class Database:
             f"page_size = {PAGE_SIZE}",
         ):
             db.execute(f"PRAGMA {setting}")
-        if version_of(db) < VERSION:
+        with _rolled_back(db):  # else another process may be done with its first half meanwhile
+            db.execute("BEGIN")
+            version = version_of(db)
+        if version < VERSION:
             db.execute("PRAGMA journal_mode = WAL")
-            try:
+            with _rolled_back(db):
                 db.execute("BEGIN EXCLUSIVE")
                 migrate(db)
                 db.execute("COMMIT")
-            finally:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
+
+
+@contextmanager
+def _rolled_back(db: sqlite3.Connection) -> Generator[None]:
+    """Leave no transaction open behind what was begun here and not committed."""
+    try:
+        yield
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 def _make_file(file: Path) -> None:

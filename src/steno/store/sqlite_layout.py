@@ -20,6 +20,7 @@ The search index is no part of it: it can be made again at any time, and SQLite 
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import Final
 
 from steno.errors import InvalidDocument, UnsupportedVersion
@@ -84,6 +85,7 @@ STEPS: Final[tuple[tuple[str, ...], ...]] = (
         )
         """,
     ),
+    ("ALTER TABLE session ADD COLUMN checksum INTEGER",),  # CRC-32 of the header, if it has one
 )
 VERSION: Final = len(STEPS)
 
@@ -112,6 +114,14 @@ def migrate(db: sqlite3.Connection) -> None:
             db.execute(statement)
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def is_whole(db: sqlite3.Connection) -> bool:
+    """Tell whether the tables are described as this version would: by that SQLite reads them."""
+    described = "SELECT name, sql FROM sqlite_schema"
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as other:
+        migrate(other)
+        return set(other.execute(described)) <= set(db.execute(described))
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> int:

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
-from steno.codec import decode_header, decode_record, encode_record
+from steno.codec import decode_record, encode_record
 from steno.entry import Entry
-from steno.errors import Damaged, InvalidDocument, Missing, UnsupportedVersion
+from steno.errors import Damaged, InvalidDocument, Missing
 from steno.record import Header, Record
 from steno.store.heads import in_order
+from steno.store.sqlite_headers import header_from, not_found
 from steno.store.sqlite_layout import BLOCK, SESSION_SHIFT
 
 _LONGEST: Final = (1 << SESSION_SHIFT) - 1
@@ -163,7 +164,8 @@ def _row_of(record: Record, parent: int | None) -> Row:
 
 def add_session(db: sqlite3.Connection, id: str, header: bytes, rows: list[Row]) -> None:
     """Write a session that is not there yet."""
-    made = db.execute("INSERT INTO session (id, header) VALUES (?, ?)", (id, header))
+    values = (id, header, crc32(header))
+    made = db.execute("INSERT INTO session (id, header, checksum) VALUES (?, ?, ?)", values)
     session = made.lastrowid
     assert session is not None
     base = session << SESSION_SHIFT
@@ -209,7 +211,7 @@ def extent_of(db: sqlite3.Connection, session: str) -> Extent:
     """Find the records of a session. Raises Missing."""
     row = db.execute("SELECT key, entries FROM session WHERE id = ?", (session,)).fetchone()
     if row is None:
-        raise Missing("store: there is no session of this id")
+        raise not_found(db, session)
     key, entries = row
     base = key << SESSION_SHIFT
     (last,) = db.execute(
@@ -262,22 +264,23 @@ def found_at(db: sqlite3.Connection, key: int) -> tuple[str, Record] | None:
 class Figures(NamedTuple):
     """What is known of a session without reading it."""
 
-    header: object
+    header: Header
     entries: int
     latest: datetime | None
 
 
 def figures_of(db: sqlite3.Connection, extent: Extent) -> Figures:
     """Return what was noted with the blocks of a session, and what came since then."""
-    header, entries, latest = db.execute(
-        "SELECT header, entries, latest FROM session WHERE key = ?", (extent.session,)
+    header, checksum, entries, latest = db.execute(
+        "SELECT header, checksum, entries, latest FROM session WHERE key = ?", (extent.session,)
     ).fetchone()
     number, last = db.execute(
         "SELECT count(id), max(time) FROM record WHERE key BETWEEN :recent AND :last",
         extent.names,
     ).fetchone()
     times = [time for time in (latest, last) if time is not None]
-    return Figures(header, entries + number, moment(max(times)) if times else None)
+    latest_of_all = moment(max(times)) if times else None
+    return Figures(header_from(header, checksum), entries + number, latest_of_all)
 
 
 def first_entries(db: sqlite3.Connection, extent: Extent, number: int) -> list[Entry]:
@@ -337,32 +340,6 @@ def record_from(seq: int, checksum: int, data: object) -> Record:
     if record.seq != seq:
         raise Damaged(f"record {seq}: another one is in its place")
     return record
-
-
-def header_from(data: object) -> Header:
-    """Return the header of a session. Raises Damaged, UnsupportedVersion."""
-    if not isinstance(data, bytes):
-        raise Damaged("store: the header of a session cannot be read")
-    try:
-        return decode_header(data)
-    except UnsupportedVersion:
-        raise
-    except InvalidDocument as exc:
-        raise Damaged("store: the header of a session cannot be read") from exc
-
-
-def headers_from(found: Iterable[object]) -> Iterator[Header]:
-    """Return all headers that can be read, then raise the first problem with another."""
-    problem: Damaged | UnsupportedVersion | None = None
-    for data in found:
-        try:
-            header = header_from(data)
-        except (Damaged, UnsupportedVersion) as exc:
-            problem = problem or exc
-        else:
-            yield header
-    if problem is not None:
-        raise problem
 
 
 def microseconds(moment: datetime) -> int:

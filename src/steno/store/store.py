@@ -87,6 +87,10 @@ class Store(ABC):
         """Return the header of a session. Raises Missing."""
 
     @abstractmethod
+    def rename(self, session: str, title: str | None) -> None:
+        """Give a session another title, or none; all else of its header stays. Raises Missing."""
+
+    @abstractmethod
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:

@@ -24,6 +24,8 @@ _LINE_START: Final = re.compile(rb'\{"crc":"[0-9a-f]{8}","')
 _MOST_STARTS: Final = 8
 """In how many places of a broken line another one is looked for."""
 _PIECE: Final = 1 << 16
+_SECTOR: Final = 512
+"""No disk writes less at once."""
 _OURS: Final = re.compile(rb'\{"crc":"|[0-9a-f]{8}","(?:session|record)":\{')
 """Either half of how a line begins: one damaged byte does not hide both."""
 
@@ -62,7 +64,7 @@ def read_lines(
         stream.seek(offset)
         while raw := stream.readline(max(size - offset, 0)):
             if not (content := _whole(raw, f"{name}, line {number}", read)):
-                if not _may_be_torn(raw) or _goes_on(stream, size) or _holds_a_line(raw):
+                if not _may_be_torn(raw, offset) or _goes_on(stream, size) or _holds_a_line(raw):
                     raise _damaged(f"{name}, line {number}", "its checksum does not fit")
                 return
             if isinstance(content, Header) != (number == 1):
@@ -72,9 +74,24 @@ def read_lines(
             number += 1
 
 
-def is_ours(file: int) -> bool:
-    """Tell whether a file, however damaged, begins like one of ours."""
-    return _OURS.search(os.pread(file, _PIECE, 0)) is not None
+class NotOurs(Damaged):
+    """A file of another program, where one of ours would lie."""
+
+
+def read_header(file: int, name: str) -> Header | None:
+    """Return the first line; None if it is torn: then there is no session yet.
+
+    Raises Damaged, which is NotOurs if the file does not even begin like one of ours.
+    """
+    try:
+        for line in read_lines(file, name, size=os.fstat(file).st_size):
+            assert isinstance(line.content, Header)
+            return line.content
+    except Damaged as exc:
+        if _OURS.search(os.pread(file, _PIECE, 0)) is not None:
+            raise
+        raise NotOurs(f"{name}: it is no session of ours; keep it in another folder") from exc
+    return None
 
 
 def read_at(file: int, place: Place) -> Record | None:
@@ -102,9 +119,16 @@ def _whole(
         raise _damaged(place, "it is no record of a session") from exc
 
 
-def _may_be_torn(raw: bytes) -> bool:
-    """Tell whether a crash can have left this: a line is written from its start to its break."""
-    return not raw.endswith(b"\n") or b"\0" in raw
+def _may_be_torn(raw: bytes, offset: int) -> bool:
+    """Tell whether a crash can have left this, of a line that was the last to be written.
+
+    Either its end is missing, or what a disk writes at once: zeros are in its place then.
+    """
+    if not raw.endswith(b"\n"):
+        return True
+    begin, end = raw.find(b"\0"), raw.rfind(b"\0") + 1
+    is_aligned = (offset + end) % _SECTOR == 0 and (begin == 0 or (offset + begin) % _SECTOR == 0)
+    return begin >= 0 and is_aligned
 
 
 def _goes_on(stream: BinaryIO, size: int) -> bool:

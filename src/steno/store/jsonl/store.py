@@ -19,8 +19,10 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Final, NamedTuple, final
+from typing import BinaryIO, Final, NamedTuple, final
 from weakref import WeakSet
+
+from msgspec.structs import replace
 
 from steno.entry import Entry
 from steno.errors import Conflict, Damaged, InvalidDocument, LogError, Missing, Unavailable
@@ -38,7 +40,7 @@ from steno.store.jsonl.files import (
     sync_folder,
     unlock,
 )
-from steno.store.jsonl.log import Line, Log, Place, is_ours, read_at, read_lines
+from steno.store.jsonl.log import Line, Log, NotOurs, Place, read_at, read_header, read_lines
 from steno.store.lines import encode_line
 from steno.store.store import Blob, Store
 
@@ -91,7 +93,7 @@ class JsonlStore(Store):
             draft.sync()
             # An empty file is no session yet, but it can be locked: so only one can be first.
             with locked(path, to_write=True, deadline=self._deadline(), create=True) as file:
-                if _read_header(file, path.name) is not None:
+                if read_header(file, path.name) is not None:
                     raise Conflict("store: there is a session of this id")
                 draft.publish(path)
 
@@ -111,7 +113,7 @@ class JsonlStore(Store):
                 header = self._header_of(path)
             except Missing:
                 continue  # it was removed meanwhile
-            except _NotOurs as exc:
+            except NotOurs as exc:
                 _logger.warning("left out %s", exc)
                 continue
             except (LogError, InvalidDocument) as exc:
@@ -129,6 +131,15 @@ class JsonlStore(Store):
     def header(self, session: str) -> Header:
         """Return the header of a session."""
         return _check_id(self._header_of(self._path(session)), session)
+
+    def rename(self, session: str, title: str | None) -> None:
+        """Give a session another title, in a new file."""
+        with self._rewriting(session) as (lines, stream):
+            for line in lines:
+                raw = line.raw
+                if isinstance(line.content, Header):
+                    raw = encode_line(replace(line.content, title=title))
+                stream.write(raw)
 
     def records(self, session: str) -> Iterator[Record]:
         """Return all records of a session, read as they are asked for."""
@@ -181,25 +192,22 @@ class JsonlStore(Store):
 
     def replace(self, session: str, record: Record) -> None:
         """Write a record over the one of the same `seq`, in a new file."""
-        path = self._path(session)
-        with self._writing(session) as (file, log), drafted(self._folder) as draft:
+        with self._rewriting(session) as (lines, stream):
             old: Record | None = None
-            for line in read_lines(file, path.name, size=log.end):
+            for line in lines:
                 raw = line.raw
                 if isinstance(line.content, Record) and line.content.seq == record.seq:
                     old, raw = line.content, encode_line(record)
-                draft.stream.write(raw)
+                stream.write(raw)
             check_replaces(record, old)
-            draft.sync()
-            draft.publish(path)
 
     def remove(self, session: str) -> None:
         """Forget a session, also one that cannot be read."""
         path, deadline = self._path(session), self._deadline()
         with reporting(path.name), locked(path, to_write=True, deadline=deadline) as file:
             try:
-                _check_id(_read_header(file, path.name), session)
-            except _NotOurs:
+                _check_id(read_header(file, path.name), session)
+            except NotOurs:
                 raise
             except (Damaged, InvalidDocument):
                 pass
@@ -288,6 +296,15 @@ class JsonlStore(Store):
             yield file, log
 
     @contextmanager
+    def _rewriting(self, session: str) -> Generator[tuple[Iterator[Line], BinaryIO]]:
+        """Give what is in a session, and a draft that takes its place if all goes well."""
+        path = self._path(session)
+        with self._writing(session) as (file, log), drafted(self._folder) as draft:
+            yield read_lines(file, path.name, size=log.end), draft.stream
+            draft.sync()
+            draft.publish(path)
+
+    @contextmanager
     def _reading(self, session: str) -> Generator[_Known]:
         """Know what is in a session; others may go on writing. Raises Missing, Damaged."""
         log, path, deadline = self._log(session), self._path(session), self._deadline()
@@ -333,11 +350,7 @@ class JsonlStore(Store):
     def _header_of(self, path: Path) -> Header | None:
         deadline = self._deadline()
         with reporting(path.name), locked(path, to_write=False, deadline=deadline) as file:
-            return _read_header(file, path.name)
-
-
-class _NotOurs(Damaged):
-    """A file of another program, where one of ours would lie."""
+            return read_header(file, path.name)
 
 
 class _Known(NamedTuple):
@@ -346,19 +359,6 @@ class _Known(NamedTuple):
     file: int
     heads: dict[str, str | None]
     places: dict[str, Place]
-
-
-def _read_header(file: int, name: str) -> Header | None:
-    """Return the first line; None if it is torn: then there is no session yet."""
-    try:
-        for line in read_lines(file, name, size=os.fstat(file).st_size):
-            assert isinstance(line.content, Header)
-            return line.content
-    except Damaged as exc:
-        if is_ours(file):
-            raise
-        raise _NotOurs(f"{name}: it is no session of ours; keep it in another folder") from exc
-    return None
 
 
 def _check_id(header: Header | None, session: str) -> Header:

@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from steno.errors import StenoError
 from steno.testing.conformance.run import Verdict, matrix
@@ -29,6 +30,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--opener", default=OPEN_STORE, metavar="MODULE:FUNCTION", help="opens a store of your own"
     )
     parser.add_argument(
+        "--root",
+        type=Path,
+        metavar="PATH",
+        help="where such a store has its files, which are damaged and put back: a folder, or what"
+        " their names begin with",
+    )
+    parser.add_argument(
         "--case",
         action="append",
         choices=[case.__name__ for case in STORE_CASES],
@@ -37,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     asked = parser.parse_args(arguments)
     cases = [case for case in STORE_CASES if asked.case is None or case.__name__ in asked.case]
-    subjects = [_subject(address, asked.opener) for address in asked.address]
+    subjects = [_subject(address, asked.opener, asked.root) for address in asked.address]
     for subject in subjects:
         try:
             with subject.open() as store:
@@ -56,19 +64,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _silence() -> Generator[None]:
-    """Do not warn of what a newer steno may have written: that is part of the kit."""
-    logger = logging.getLogger("steno.codec")
-    was_disabled, logger.disabled = logger.disabled, True
+    """Do not warn of what is newer or damaged: that is part of the kit."""
+    loggers = [logging.getLogger(f"steno.{name}") for name in ("codec", "store")]
+    before = [logger.disabled for logger in loggers]
     try:
+        for logger in loggers:
+            logger.disabled = True
         yield
     finally:
-        logger.disabled = was_disabled
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled
 
 
-def _subject(address: str, opener: str) -> Subject:
+def _subject(address: str, opener: str, root: Path | None) -> Subject:
     if address == "memory:":
         return MemorySubject()
-    return AddressSubject(address.partition(":")[0], address, opener=opener)
+    return AddressSubject(address.partition(":")[0], address, opener=opener, root=root)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from steno.testing.stores import blobs, branches, keeping, killing, sessions, together, trust
+from steno.testing.stores import (
+    blobs,
+    branches,
+    damage,
+    keeping,
+    killing,
+    sessions,
+    together,
+    trust,
+)
 from steno.testing.stores.subject import Subject
 
 StoreCase: TypeAlias = Callable[[Subject], None]
@@ -14,6 +23,7 @@ STORE_CASES: Final[tuple[StoreCase, ...]] = (
     sessions.append_and_read_back,
     sessions.reopen_goes_on,
     sessions.header_is_kept,
+    sessions.rename_changes_the_title_only,
     sessions.missing_session,
     sessions.missing_entry,
     sessions.session_taken,
@@ -59,6 +69,11 @@ STORE_CASES: Final[tuple[StoreCase, ...]] = (
     together.two_processes_same_branch,
     together.two_processes_two_branches,
     together.full_disk,
+    damage.torn_last_record,
+    damage.nul_padding,
+    damage.truncated_files,
+    damage.spliced_files,
+    damage.read_only_place,
     killing.crash,
 )
 """What is asked of every store."""

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from steno.chain import digest_of
 from steno.codec import decode_header, encode_header
 from steno.entry import Entry
-from steno.errors import Conflict, LogError, Missing, StenoError
+from steno.errors import Conflict, InvalidValue, LogError, Missing, StenoError
 from steno.identity import new_id
 from steno.message import ChatMessage
 from steno.record import MAIN, Header, Record
@@ -90,6 +92,30 @@ def header_is_kept(subject: Subject) -> None:
         expect([encode_header(header) for header in listed], [wanted], "the header in the list")
 
 
+def rename_changes_the_title_only(subject: Subject) -> None:
+    """A session gets another title, or none; the rest of its header, and all records, stay."""
+    raw = f'{{"v":2,"id":"{new_id()}","title":"old","about":{{"n":1.50}},"mood":[1.50]}}'
+    header = decode_header(raw)
+    with subject.open() as store, subject.open() as other:
+        store.add_session(header, linked(TALK))
+        wanted = kept(store, header.id)
+        conversation = other.open(header.id)
+        title: str | None = None
+        for title in ("A new \0 \u2028 title \U0001f600", "old", None, "long " * 2_000):
+            store.rename(header.id, title)
+            wanted = wanted._replace(header=encode_header(replace(header, title=title)))
+            for opened in (store, other):
+                expect_kept(opened, header.id, wanted, "after it was given another title")
+            shown = title or "Is it broken?"
+            expect(store.summary(header.id).title, shown, "the title that a list shows")
+        expect_refusal(InvalidValue, "half a character", lambda: store.rename(header.id, "\ud800"))
+        expect_kept(store, header.id, wanted, "after a title was refused")
+        conversation.append(ChatMessage.user("Going on."))
+    with subject.open() as store:
+        expect(store.header(header.id).title, title, "the title, after all was opened again")
+        expect_intact(store, header.id, entries=len(TALK) + 1)
+
+
 def missing_session(subject: Subject) -> None:
     """Whatever is asked of a session that is not there is Missing."""
     gone = new_id()
@@ -101,6 +127,7 @@ def missing_session(subject: Subject) -> None:
         expect_refusal(Missing, "records", lambda: store.records(gone))
         expect_refusal(Missing, "read_back", lambda: store.read_back(gone, entry.id))
         expect_refusal(Missing, "remove", lambda: store.remove(gone))
+        expect_refusal(Missing, "rename", lambda: store.rename(gone, "a title"))
         expect_refusal(Missing, "open", lambda: store.open(gone))
         expect_refusal(Missing, "clone", lambda: store.clone(gone))
         expect_refusal(Missing, "summary", lambda: store.summary(gone))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from glob import escape
 from importlib import import_module
+from pathlib import Path
 from typing import ClassVar, Final, NamedTuple, cast
 
 from steno.store import MemoryStore, Store
+from steno.store.locate import read_address
 
 OPEN_STORE: Final = "steno.store:open_store"
 """What opens an address, unless a subject says otherwise."""
@@ -25,6 +28,8 @@ class Scale(NamedTuple):
     writes: int = 40
     """Of each thread or process that writes beside others."""
     crashes: int = 20
+    places: int = 400
+    """In how many places a file is damaged; in every one if it is no longer than that."""
 
 
 class Subject(ABC):
@@ -47,6 +52,13 @@ class Subject(ABC):
     def open(self) -> Store:
         """Open the place, once more if it is open already."""
 
+    def files(self) -> Iterable[Path] | None:
+        """Return all files that it has on this machine by now; None if it never has any.
+
+        Cases damage them to see what the store makes of that, and put them back.
+        """
+        return None
+
 
 class AddressSubject(Subject):
     """A place that an address names."""
@@ -57,16 +69,31 @@ class AddressSubject(Subject):
         address: str,
         *,
         opener: str = OPEN_STORE,
+        root: Path | None = None,
         scale: Scale = Scale(),  # noqa: B008 - it is a tuple, and cannot change
     ) -> None:
+        """Name a place. `root` is a folder with all of its files, or the first part of their names.
+
+        Where `open_store` knows the address it need not be given.
+        """
         self.name = name
         self.address = address
         self.opener = opener
         self.scale = scale
+        self._root = root
 
     def open(self) -> Store:
         """Open the place."""
         return find_opener(self.opener)(self.address)
+
+    def files(self) -> Iterable[Path] | None:
+        """Return what is in its folder, or begins with the name of its file."""
+        is_known = self._root is None and self.opener == OPEN_STORE
+        root = read_address(self.address).place if is_known else self._root
+        if not isinstance(root, Path):
+            return None
+        found = root.rglob("*") if root.is_dir() else root.parent.glob(f"{escape(root.name)}*")
+        return [path for path in found if path.is_file()]
 
 
 class MemorySubject(Subject):

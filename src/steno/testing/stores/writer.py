@@ -3,15 +3,16 @@
     python -m steno.testing.stores.writer ADDRESS SESSION
 
 It prints `ready`, waits for a line, and then prints one line for each thing that is durable, after
-it is: `session`, `branch NAME`, `entry BRANCH ID DIGEST`, or `refused KIND`. It imports only what
+it is: `session`, `branch NAME`, `entry BRANCH ID DIGEST`, `found SESSION`, `changed WHAT`, or `refused KIND`. It imports only what
 it needs: it is started hundreds of times.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from random import Random
@@ -37,11 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--entries", type=int, default=-1, help="how many; else for ever")
     parser.add_argument("--branch", help="write plain messages to this branch, beside others")
     parser.add_argument("--largest-file", type=int, help="in bytes; a disk that is full there")
+    parser.add_argument("--read-only", action="store_true", help="read, and try to change things")
     asked = parser.parse_args(arguments)
     module, _, function = asked.opener.partition(":")
-    store: Store = getattr(import_module(module), function)(asked.address)
+    opener = getattr(import_module(module), function)
+    if asked.read_only:
+        _obey_rights()
+    store: Store = opener(asked.address)
     with store:
-        if asked.branch is not None:
+        if asked.read_only:
+            _read_and_try(store, asked.session)
+        elif asked.branch is not None:
             _write_beside_others(store.open(asked.session), asked.branch, asked.entries)
         elif asked.largest_file is not None:
             _write_until_refused(store.open(asked.session), asked.largest_file)
@@ -101,6 +108,41 @@ def _write_until_refused(conversation: Conversation, largest_file: int) -> None:
             _tell("refused", type(exc).__name__)
         else:
             _tell_entry(conversation, MAIN, entry)
+
+
+# -- where nothing may be written --------------------------------------------------------------
+
+
+def _obey_rights() -> None:
+    """Let the rights of files hold for the superuser as well."""
+    if os.geteuid() == 0:
+        from ctypes import CDLL, c_uint32  # noqa: PLC0415 - this is seldom needed
+
+        version, own_process, nothing = 0x20080522, 0, (c_uint32 * 6)()
+        if CDLL(None).capset((c_uint32 * 2)(version, own_process), nothing) != 0:
+            raise PermissionError("capset: the capabilities of this process cannot be given up")
+
+
+def _read_and_try(store: Store, session: str) -> None:
+    conversation = store.open(session)
+    _begin()
+    for entry in conversation.entries():
+        _tell_entry(conversation, MAIN, entry)
+    for hit in store.search("broken"):
+        _tell("found", hit.session)
+    acts: dict[str, Callable[[], object]] = {
+        "append": lambda: conversation.append(ChatMessage.user("no")),
+        "fork": lambda: conversation.fork("no"),
+        "rename": lambda: store.rename(session, "no"),
+        "remove": lambda: store.remove(session),
+    }
+    for name, act in acts.items():
+        try:
+            act()
+        except LogError as exc:
+            _tell("refused", type(exc).__name__)
+        else:
+            _tell("changed", name)
 
 
 # -- everything --------------------------------------------------------------------------------

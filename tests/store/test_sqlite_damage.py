@@ -1,0 +1,78 @@
+"""What becomes of a SQLite file that is older than this version, or that somebody has changed."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage
+from steno.codec import encode_header
+from steno.errors import Damaged
+from steno.record import Header
+from steno.store.sqlite import SqliteStore
+from steno.store.sqlite_layout import APPLICATION_ID, PAGE_SIZE, STEPS, VERSION
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with a session of one entry."""
+    with SqliteStore(tmp_path / "store.db") as store:
+        store.new([ChatMessage.user("hello")], id="session-in-a-file", title="Hello")
+    return tmp_path / "store.db"
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    file = tmp_path / "old.db"
+    with closing(sqlite3.connect(file)) as db, db:
+        for statement in STEPS[0]:
+            db.execute(statement)
+        header = encode_header(Header(id="s", title="Old"))
+        db.execute("INSERT INTO session (id, header) VALUES (?, ?)", ("s", header))
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 1")
+    with SqliteStore(file) as store:
+        assert store.header("s").title == "Old"
+        store.open("s").append(ChatMessage.user("Going on."))
+        store.rename("s", "New")
+        assert store.verify("s").is_intact
+    with closing(sqlite3.connect(file)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    with SqliteStore(file) as store:
+        assert store.summary("s").title == "New"
+
+
+def test_a_header_that_was_changed_behind_our_back_is_damaged(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("UPDATE session SET header = CAST(replace(header, 'Hello', 'Jello') AS BLOB)")
+    with SqliteStore(file) as store:
+        for act in (store.header, store.summary, store.open, lambda _: list(store.headers())):
+            with pytest.raises(Damaged, match="header"):
+                act("session-in-a-file")
+
+
+def test_a_session_that_is_missing_in_the_index_only_is_damage(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as db:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_session_1'"
+        (page,) = db.execute(query).fetchone()
+    data = file.read_bytes()
+    begin, end = (page - 1) * PAGE_SIZE, page * PAGE_SIZE
+    index = data[begin:end].replace(b"session-in-a-file", b"session-in-a-fime")
+    file.write_bytes(data[:begin] + index + data[end:])
+    with SqliteStore(file) as store:
+        for act in (store.header, store.heads, store.verify):
+            with pytest.raises(Damaged, match="REINDEX"):
+                act("session-in-a-file")
+
+
+def test_a_table_that_is_described_otherwise_is_found_by_verify(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute(
+            "UPDATE sqlite_schema SET sql = replace(sql, 'key INTEGER', 'key INTEGEQ')"
+            " WHERE name = 'record'"
+        )
+    with SqliteStore(file) as store, pytest.raises(Damaged):
+        store.verify("session-in-a-file")
