@@ -23,6 +23,7 @@ from steno.agent.events import (
     TurnStarted,
 )
 from steno.agent.gate import Gate
+from steno.agent.interrupted import decide_later
 from steno.agent.limits import Ending, Limits, RunResult
 from steno.agent.permission import Permissions, Role
 from steno.agent.rules import Rule
@@ -63,4 +64,5 @@ __all__ = [
     "ToolOutput",
     "TurnStarted",
     "Verdict",
+    "decide_later",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import final
 
 from steno.agent.dispatch import Dispatcher
@@ -94,20 +94,22 @@ class Agent:
         if self._run is not None:
             raise StenoError("agent: it is at work; steer it, or wait")
         said = None if prompt is None else _user_message(prompt)
-        self._run = Run(self._setup, Notebook(self.conversation, watch), self._wheel)
+        notebook = Notebook(self.conversation, watch)
+        self._run = Run(self._setup, notebook, self._wheel)
         try:
             with self._telemetry.run(self.conversation.id, self._setup.model) as span:
                 result = await self._run.go(said)
                 span.answered(result)
         finally:
             self._run = None
+            notebook.close()
         watch(RunEnded(result))
         return result
 
-    async def events(self, prompt: str | UserMessage | None = None) -> AsyncIterator[LoopEvent]:
+    async def events(self, prompt: str | UserMessage | None = None) -> AsyncGenerator[LoopEvent]:
         """Run, and return what happens one by one; the last is a `RunEnded`.
 
-        Leaving the iteration before its end stops the run.
+        Leaving the iteration before its end stops the run; `contextlib.aclosing` does so at once.
         """
         happened: asyncio.Queue[LoopEvent | None] = asyncio.Queue()
         task = asyncio.create_task(self.run(prompt, watch=happened.put_nowait))

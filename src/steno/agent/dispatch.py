@@ -9,25 +9,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from threading import get_ident
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from steno.agent.events import CallEnded, CallOutput, CallStarted
-from steno.agent.gate import Decides
+from steno.agent.gate import Decides, ToolFault
 from steno.agent.notebook import Notebook
-from steno.agent.runner import Runs
+from steno.agent.permission import DENIED
+from steno.agent.runner import Runs, at_fault, failed, is_told_to_stop
 from steno.agent.telemetry import Telemetry
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.entry import Mode
-from steno.errors import InvalidValue, ToolFailed
+from steno.errors import InvalidValue, OutOfOrder, ToolFailed
 from steno.message import ToolResult, ToolResultMessage
 from steno.outcome import Outcome
 from steno.ports import Capability, Tool
 from steno.tool import ToolDefinition
+from steno.value import replace_lone_surrogates
 
 STOPPED: Final = "The call was stopped while it ran. It may have taken effect in part."
-CHANGED: Final = "permission denied: what the call is about has changed since it was allowed"
+CHANGED: Final = f"{DENIED}: what the call is about has changed since it was allowed"
+_LONGEST_GOODBYE_S: Final = 10.0
+"""How long to wait for tools that were told to stop."""
 _DECISIONS: Final = {
     Outcome.OK: "executed",
     Outcome.ERROR: "failed",
@@ -41,6 +46,11 @@ class _Approved(NamedTuple):
 
     tool: Tool
     call: ToolCall
+    subjects: tuple[str, ...] | None
+    """What was decided about; None where nobody looked."""
+
+
+_Tasks: TypeAlias = Sequence[tuple[AnyToolCall, "asyncio.Future[ToolResultMessage]"]]
 
 
 @final
@@ -56,7 +66,7 @@ class Dispatcher:
         self._runner = runner
         self._telemetry = telemetry
         self.invalid_in_a_row = 0
-        """How many calls, up to the last one, could not be run at all."""
+        """How many turns, up to the last one, called for nothing that could be run at all."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -67,15 +77,12 @@ class Dispatcher:
         """Return what a model is told about the tools that it may use in a mode."""
         return tuple([tool.definition for tool in self.tools if self._gate.offers(tool, mode)])
 
-    async def answer(
-        self, calls: Sequence[AnyToolCall], notebook: Notebook, *, gate: Decides | None = None
-    ) -> None:
-        """Answer calls that await their result. What it raises leaves the rest unanswered.
-
-        Another gate may decide about these.
-        """
+    async def answer(self, calls: Sequence[AnyToolCall], notebook: Notebook) -> None:
+        """Answer calls that await their result. What it raises leaves the rest unanswered."""
+        refused = [self._refusal(call) is not None for call in calls]
+        self.invalid_in_a_row = self.invalid_in_a_row + 1 if all(refused) else 0
         for batch in self._batches(calls):
-            checked = [(call, await self._check(call, notebook, gate)) for call in batch]
+            checked = [(call, await self._check(call, notebook)) for call in batch]
             await self._run(checked, notebook)
 
     def _batches(self, calls: Iterable[AnyToolCall]) -> Iterator[list[AnyToolCall]]:
@@ -91,32 +98,28 @@ class Dispatcher:
         tool = self._tools.get(call.name)
         return tool is not None and tool.capability is Capability.READ
 
-    async def _check(
-        self, call: AnyToolCall, notebook: Notebook, gate: Decides | None
-    ) -> _Approved | ToolResultMessage:
+    async def _check(self, call: AnyToolCall, notebook: Notebook) -> _Approved | ToolResultMessage:
         """Return the call as one that may run, or the result that says why not."""
-        tool = self._tools.get(call.name)
-        refusal = self._refusal(call, tool)
+        refusal = self._refusal(call)
         if refusal is not None:
-            self.invalid_in_a_row += 1
             return refusal
-        self.invalid_in_a_row = 0
-        assert tool is not None
         assert isinstance(call, ToolCall)
+        tool = self._tools[call.name]
         try:
-            ruling = await (gate or self._gate).decide(tool, call, notebook)
-            # A link may lead elsewhere by now: what was allowed is not this.
-            is_as_decided = ruling.subjects is None or tool.subjects(call) == ruling.subjects
+            ruling = await self._gate.decide(tool, call, notebook)
         except ToolFailed as exc:  # what it names is not there, or not to be named
-            return ToolResult.error(call.id, str(exc))
+            return failed(call, exc)
+        except ToolFault as exc:
+            return at_fault(call, exc.fault)
+        if is_told_to_stop():  # and whoever was asked took no notice
+            raise asyncio.CancelledError
         if not ruling.allowed:
             return ToolResult.error(call.id, ruling.reason, outcome=Outcome.DENIED)
-        if not is_as_decided:
-            return ToolResult.error(call.id, CHANGED, outcome=Outcome.DENIED)
-        return _Approved(tool, call)
+        return _Approved(tool, call, ruling.subjects)
 
-    def _refusal(self, call: AnyToolCall, tool: Tool | None) -> ToolResultMessage | None:
+    def _refusal(self, call: AnyToolCall) -> ToolResultMessage | None:
         """Return the result of a call that nobody can run; None if it can be run."""
+        tool = self._tools.get(call.name)
         if isinstance(call, InvalidToolCall):
             return ToolResult.error(call.id, f"The call could not be run: {call.reason}")
         if tool is None:
@@ -135,30 +138,35 @@ class Dispatcher:
         notebook: Notebook,
     ) -> None:
         tasks = [(call, asyncio.ensure_future(self._result(it, notebook))) for call, it in checked]
-        waiting = iter(tasks)
         try:
-            for call, task in waiting:
-                try:
-                    result = await task
-                except BaseException:
-                    waiting = iter([(call, task), *waiting])
-                    raise
-                self._record(call, result, notebook)
+            for call, task in tasks:
+                # Who stops us is heard at once, whatever the tool makes of it.
+                await asyncio.wait([task])
+                self._record(call, task.result(), notebook)
         except BaseException:
-            # Tools that are told to stop may need a moment to end what they began.
-            for _, task in tasks:
-                task.cancel()
-            await asyncio.wait([task for _, task in tasks])
-            for call, task in waiting:
-                self._record(call, _late_result(call, task), notebook)
+            await self._stop(tasks, notebook)
             raise
+
+    async def _stop(self, tasks: _Tasks, notebook: Notebook) -> None:
+        """End calls that run, and record what came of those that have no result yet."""
+        for _, task in tasks:
+            task.cancel()
+        try:
+            # Tools that are told to stop may need a moment to end what they began.
+            await asyncio.wait([task for _, task in tasks], timeout=_LONGEST_GOODBYE_S)
+        finally:
+            for call, task in tasks:
+                with suppress(OutOfOrder):  # it has its result
+                    self._record(call, _late_result(call, task), notebook)
 
     async def _result(
         self, checked: _Approved | ToolResultMessage, notebook: Notebook
     ) -> ToolResultMessage:
         if isinstance(checked, ToolResultMessage):
             return checked
-        tool, call = checked
+        tool, call, subjects = checked
+        if subjects is not None and _subjects_now(tool, call) != subjects:
+            return ToolResult.error(call.id, CHANGED, outcome=Outcome.DENIED)
         notebook.tell(CallStarted(call))
         with self._telemetry.call(tool, call) as span:
             result = await self._runner.run(tool, call, _speaker(notebook, call.id))
@@ -170,22 +178,31 @@ class Dispatcher:
         notebook.tell(CallEnded(call, result))
 
 
+def _subjects_now(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
+    """Return what a call is about now: while others were asked, a link may have been moved."""
+    try:
+        return tool.subjects(call)
+    except Exception:  # noqa: BLE001 - it made sense when it was decided about
+        return None
+
+
 def _speaker(notebook: Notebook, call_id: str) -> Callable[[str], None]:
     """Return what a tool says something with, from whatever thread it runs in."""
     loop, thread = asyncio.get_running_loop(), get_ident()
 
     def say(text: str) -> None:
+        event = CallOutput(call_id, replace_lone_surrogates(text))
         if get_ident() == thread:
-            notebook.tell(CallOutput(call_id, text))
+            notebook.tell_from_outside(event)
         else:
-            loop.call_soon_threadsafe(notebook.tell, CallOutput(call_id, text))
+            loop.call_soon_threadsafe(notebook.tell_from_outside, event)
 
     return say
 
 
 def _late_result(call: AnyToolCall, task: asyncio.Future[ToolResultMessage]) -> ToolResultMessage:
     """Return what came of a call after all, in the moment that everything was stopped."""
-    if not task.cancelled() and task.exception() is None:
+    if task.done() and not task.cancelled() and task.exception() is None:
         return task.result()
     return ToolResult.error(call.id, STOPPED, outcome=Outcome.CANCELLED)
 

@@ -7,20 +7,19 @@ what reads is run again.
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final
 
 from steno.agent.dispatch import Dispatcher
-from steno.agent.gate import Ruling
+from steno.agent.gate import is_deferred, last_decision
 from steno.agent.notebook import Notebook
-from steno.agent.permission import DENIED, is_bound
-from steno.call import AnyToolCall, ToolCall
+from steno.call import AnyToolCall
 from steno.conversation import Conversation
-from steno.entry import Approval, ApprovalStatus, Entry, Mode
+from steno.entry import Approval, ApprovalStatus, Entry, Redacted
 from steno.errors import Missing
 from steno.message import AssistantMessage, ToolResult
 from steno.outcome import Outcome
-from steno.ports import Tool
 
+TAKEN_OUT: Final = "A result of this turn was taken out of the record; it is not there any more."
 UNKNOWN: Final = (
     "The program ended while this call ran. It may have taken effect, in part or as a whole; "
     "look before you repeat it."
@@ -54,64 +53,35 @@ def decide_later(
 
 async def settle(dispatcher: Dispatcher, notebook: Notebook) -> None:
     """Answer every call of the active branch that awaits its result."""
-    if not notebook.conversation.outstanding:
-        return
-    calls, decisions = _left_behind(notebook.conversation)
-    offered = {definition.name for definition in dispatcher.offered(notebook.conversation.mode)}
-    for call in calls:
-        entry = decisions.get(call.id)
-        approval = None if entry is None else entry.payload
-        if (
-            entry is None
-            or not isinstance(approval, Approval)
-            or not is_bound(approval, call)
-            or call.name not in offered
-        ):
-            await dispatcher.answer([call], notebook)
-        elif entry.audit is not None and entry.audit.get("deferred") is True:
-            await dispatcher.answer([call], notebook, gate=_AsDecided(approval))
-        elif approval.status is ApprovalStatus.APPROVED and not dispatcher.only_reads(call):
+    conversation = notebook.conversation
+    for call_id in conversation.outstanding:
+        call = conversation.outstanding_call(call_id)
+        if _lost_a_result(conversation):
+            result = ToolResult.error(call.id, TAKEN_OUT, outcome=Outcome.CANCELLED)
+            notebook.record(result, decision="cancelled")
+        elif _may_have_run(conversation, call) and not dispatcher.only_reads(call):
             result = ToolResult.error(call.id, UNKNOWN, outcome=Outcome.CANCELLED)
             notebook.record(result, decision="cancelled")
         else:
             await dispatcher.answer([call], notebook)
 
 
-def _left_behind(conversation: Conversation) -> tuple[list[AnyToolCall], dict[str, Entry]]:
-    """Return the calls of the last turn that await a result, and the last decision about each."""
-    waiting = conversation.outstanding
-    decisions: dict[str, Entry] = {}
-    for entry in reversed(conversation.entries()):
-        payload = entry.payload
-        if isinstance(payload, AssistantMessage):
-            return [call for call in payload.tool_calls if call.id in waiting], decisions
-        if isinstance(payload, Approval):
-            decisions.setdefault(payload.call_id, entry)
-    return [], {}
+def _lost_a_result(conversation: Conversation) -> bool:
+    """Tell whether a result of the last turn was taken out of the record.
 
-
-@final
-class _AsDecided:
-    """Repeats a decision that was taken while nothing ran (`steno.agent.gate.Decides`).
-
-    It is recorded once more, now that it is acted on: who dies behind this may have run it.
+    Which call it answered is not known any more. To run any of them again could bring back what
+    somebody wanted to be gone.
     """
+    for entry in reversed(conversation.entries()):
+        if isinstance(entry.payload, AssistantMessage):
+            return False
+        if isinstance(entry.payload, Redacted) and entry.payload.kind == "tool_result":
+            return True
+    return False
 
-    def __init__(self, approval: Approval) -> None:
-        self._approval = approval
 
-    def offers(self, tool: Tool, mode: Mode) -> bool:
-        return True
-
-    async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
-        approval = self._approval
-        notebook.decide(
-            call.id,
-            approval.status,
-            actor=approval.actor,
-            rule=approval.rule,
-            reason=approval.reason,
-        )
-        if approval.status is ApprovalStatus.APPROVED:
-            return Ruling(True)
-        return Ruling(False, f"{DENIED}: {approval.reason or f'{approval.actor} said no'}")
+def _may_have_run(conversation: Conversation, call: AnyToolCall) -> bool:
+    entry = last_decision(conversation.entries(), call)
+    if entry is None or not isinstance(entry.payload, Approval):
+        return False
+    return entry.payload.status is ApprovalStatus.APPROVED and not is_deferred(entry)

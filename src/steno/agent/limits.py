@@ -28,7 +28,8 @@ class Limits(Quiet, frozen=True, kw_only=True):
     cost: Decimal | None = None
     """In the currency of the prices."""
     invalid_calls: int = 3
-    """Calls in a row that cannot be run: of tools that are not there, with arguments that do not fit."""
+    """Turns in a row of which no call can be run: no such tool, arguments that do not fit. So often
+    the model is told, and the next time the run ends."""
 
     def __post_init__(self) -> None:
         """Refuse limits that nothing could keep. Raises InvalidValue."""

@@ -12,11 +12,11 @@ or when the next run begins.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from decimal import Decimal
 from itertools import count
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from msgspec.structs import replace
 
@@ -27,11 +27,19 @@ from steno.agent.interrupted import settle
 from steno.agent.limits import Ending, Limits, RunResult
 from steno.agent.notebook import Notebook
 from steno.agent.steering import Wheel
-from steno.agent.telemetry import Telemetry
+from steno.agent.telemetry import Span, Telemetry
 from steno.context import Built, Change, ChangeCode, ContextBuilder, Target, compaction_point
 from steno.entry import Compaction, Repair
-from steno.errors import ContextOverflow, LogError, ProtocolError, ProviderError, StenoError
-from steno.message import AssistantMessage, UserMessage
+from steno.errors import (
+    ContextOverflow,
+    InvalidRequest,
+    LogError,
+    OutOfOrder,
+    ProtocolError,
+    ProviderError,
+    StenoError,
+)
+from steno.message import AssistantMessage, ChatMessage, UserMessage
 from steno.ports import Provider, Stream
 from steno.request import Request
 from steno.usage import StopReason, Usage
@@ -42,6 +50,8 @@ _MOST_TRIES: Final = 3
 """Of one turn, where the connection broke in the middle of it."""
 _NARROWER: Final = 0.8
 """How much of a request that was too long is tried next."""
+_Step: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
+"""Does something, and tells whether the model is to go on."""
 
 
 class Setup(NamedTuple):
@@ -70,6 +80,8 @@ class Run:
         self._notebook = notebook
         self._wheel = wheel
         self._target = setup.target
+        self._prompt: UserMessage | None = None
+        """What is to be heard first; None once it is on record."""
         self._step: asyncio.Task[bool] | None = None
         self._is_interrupted = False
         self._told: set[str] = set()
@@ -81,64 +93,84 @@ class Run:
 
     async def go(self, prompt: UserMessage | None) -> RunResult:
         """Work until the model is done, or something else ends it."""
+        self._prompt = prompt
         timeout = asyncio.timeout(self._setup.limits.seconds)
         try:
             async with timeout:
-                await self._begin(prompt)
-                while (limit := self._reached_limit()) is None:
-                    is_to_go_on = await self._step_or_interruption()
-                    heard = self._wheel.after_calls() if is_to_go_on else self._wheel.after_run()
-                    self._hear(heard)
-                    if not is_to_go_on and not heard:
-                        interrupted = self._is_interrupted
-                        return self._end(Ending.INTERRUPTED if interrupted else Ending.DONE)
-                return self._end(Ending.LIMIT, limit)
-        except (ProviderError, ProtocolError) as exc:
+                return await self._work()
+        except (ProviderError, ProtocolError, InvalidRequest) as exc:
             return self._end(Ending.FAILED, str(exc), exc)
         except TimeoutError:
             if not timeout.expired():
                 raise
             return self._end(Ending.LIMIT, f"{self._setup.limits.seconds:g} seconds")
         finally:
-            with suppress(LogError):  # whatever it was that raised says more
-                self._notebook.answer_outstanding(NOT_RUN)
+            with suppress(LogError, OutOfOrder):  # whatever it was that raised says more
+                self._leave()
+
+    async def _work(self) -> RunResult:
+        is_to_go_on = await self._step_or_interruption(self._begin)
+        self._hear_prompt()
+        self._setup.dispatcher.invalid_in_a_row = 0
+        while True:
+            was_interrupted, self._is_interrupted = self._is_interrupted, False
+            is_to_go_on = is_to_go_on and not was_interrupted
+            heard = self._wheel.after_calls() if is_to_go_on else self._wheel.after_run()
+            self._hear(heard)
+            if not is_to_go_on and not heard:
+                return self._end(Ending.INTERRUPTED if was_interrupted else Ending.DONE)
+            limit = self._reached_limit()
+            if limit is not None:
+                return self._end(Ending.LIMIT, limit)
+            is_to_go_on = await self._step_or_interruption(self._turn)
 
     def interrupt(self) -> None:
         """Stop what is being said and done; the run ends, unless something else was said."""
+        self._is_interrupted = True
         if self._step is not None:
-            self._is_interrupted = True
             self._step.cancel()
 
-    async def _begin(self, prompt: UserMessage | None) -> None:
-        self._setup.dispatcher.invalid_in_a_row = 0
+    async def _begin(self) -> bool:
+        """Answer what an earlier run left behind; go on."""
         conversation = self._notebook.conversation
         if self._setup.model and conversation.model != self._setup.model:
             self._notebook.tell(Recorded(conversation.change_model(self._setup.model)))
         await settle(self._setup.dispatcher, self._notebook)
-        if prompt is not None:
-            self._hear([prompt])
+        return True
+
+    def _hear_prompt(self) -> None:
+        """Record what a person said to begin with, whatever became of the calls before it."""
+        self._notebook.answer_outstanding(NOT_RUN)
+        prompt, self._prompt = self._prompt, None
+        self._hear([] if prompt is None else [prompt])
 
     def _hear(self, said: Iterable[UserMessage]) -> None:
         audit = None if self._setup.actor is None else {"actor": self._setup.actor}
         for message in said:
             self._notebook.record(message, audit=audit)
 
-    async def _step_or_interruption(self) -> bool:
+    async def _step_or_interruption(self, step: _Step) -> bool:
         """Do one step in a task of its own, so that it can be stopped and the run can go on."""
-        self._is_interrupted = False
-        self._step = asyncio.create_task(self._do_step())
+        if self._is_interrupted:
+            return False
+        task = asyncio.current_task()
+        assert task is not None
+        stops = task.cancelling()
+        self._step = asyncio.create_task(step())
         try:
-            return await self._step
+            is_to_go_on = await self._step
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if not self._is_interrupted or (task is not None and task.cancelling()):
+            if not self._is_interrupted or task.cancelling() > stops:
                 raise
             self._notebook.answer_outstanding(NOT_RUN)
             return False
         finally:
             self._step = None
+        if task.cancelling() > stops:  # and whoever was at work took no notice
+            raise asyncio.CancelledError
+        return is_to_go_on
 
-    async def _do_step(self) -> bool:
+    async def _turn(self) -> bool:
         """Get one answer and answer its calls; tell whether the model is to go on."""
         message = self._message = await self._ask()
         calls = message.tool_calls
@@ -157,22 +189,24 @@ class Run:
             last = self._last_entry()
             try:
                 with self._setup.telemetry.turn(built.request, self._setup.model) as span:
-                    message = await self._listen(built.request)
-                    span.answered(message)
-            except ContextOverflow as exc:
-                if number == _MOST_TRIES:
-                    raise
-                self._narrow(built, exc)
+                    message = await self._listen(built.request, span)
             except (ProviderError, ProtocolError) as exc:
-                kept = self._last_entry() != last
-                if not (kept and exc.retryable) or number == _MOST_TRIES:
+                has_begun = self._last_entry() != last
+                is_too_long = isinstance(exc, ContextOverflow)
+                if number == _MOST_TRIES or not (is_too_long or (has_begun and exc.retryable)):
                     raise
-                await self._try_again(exc, last, number)
+                if has_begun:  # what came is left beside the branch
+                    assert last is not None
+                    self._notebook.rewind(last)
+                if is_too_long:
+                    self._narrow(built, exc)
+                else:
+                    await self._wait(exc, number)
             else:
                 return message
         raise AssertionError("unreachable")
 
-    async def _listen(self, request: Request) -> AssistantMessage:
+    async def _listen(self, request: Request, span: Span) -> AssistantMessage:
         stream = self._setup.provider.stream(request)
         for loss in getattr(stream, "losses", ()):
             self._mention(str(loss))
@@ -182,23 +216,23 @@ class Run:
                 async for event in stream:
                     tell(event)
         except BaseException:
-            self._keep_what_came(stream)
+            self._keep_what_came(stream, span)
             raise
         message = stream.message()
-        self._record(message, stream)
+        self._record(message, stream, span)
         return message
 
-    def _keep_what_came(self, stream: Stream) -> None:
+    def _keep_what_came(self, stream: Stream, span: Span) -> None:
         """Record as much of an answer as was read; what it calls for is not run any more."""
         try:
             partial = stream.message()
         except StenoError:
             return
         if partial.content:
-            self._record(partial, stream)
+            self._record(partial, stream, span)
             self._notebook.answer_outstanding(NOT_RUN)
 
-    def _record(self, message: AssistantMessage, stream: Stream) -> None:
+    def _record(self, message: AssistantMessage, stream: Stream, span: Span) -> None:
         envelope: dict[str, Any] = getattr(stream, "envelope", {})
         said = {
             "model": self._setup.model,
@@ -207,16 +241,14 @@ class Run:
         }
         audit = {name: value for name, value in said.items() if value and isinstance(value, str)}
         self._notebook.record(message, audit=audit or None)
+        named = {name: audit.get(name) for name in ("response_id", "response_model")}
+        span.answered(message, **named)
         self._message = message
         if message.usage is not None:
             self._usage += message.usage
 
-    async def _try_again(
-        self, exc: ProviderError | ProtocolError, last: str | None, number: int
-    ) -> None:
-        """Leave what came beside the branch, wait as long as was asked for, and go on."""
-        assert last is not None
-        self._notebook.rewind(last)
+    async def _wait(self, exc: ProviderError | ProtocolError, number: int) -> None:
+        """Wait as long as was asked for, before the turn is tried again."""
         self._notebook.tell(Notice(NoticeCode.RETRY, f"{exc}; trying again"))
         wait_s = getattr(exc, "retry_after_s", None)
         await self._setup.sleep(float(2 ** (number - 1)) if wait_s is None else wait_s)
@@ -238,7 +270,7 @@ class Run:
         conversation, setup = self._notebook.conversation, self._setup
         offered = () if self._target.tools is False else setup.dispatcher.offered(conversation.mode)
         return setup.builder.build(
-            conversation.entries(), self._target, offered, messages=conversation.messages()
+            conversation.entries(), self._target, offered, bring_back=conversation.bring_back
         )
 
     async def _compact(self) -> bool:
@@ -251,11 +283,13 @@ class Run:
         past = next(n for n, entry in enumerate(entries) if entry.id == through) + 1
         offered = setup.dispatcher.offered(conversation.mode)
         old = ContextBuilder().build(
-            entries[:past], self._target, offered, messages=conversation.messages()
+            entries[:past], self._target, offered, bring_back=conversation.bring_back
         )
         try:
-            summary, usage = await summarise(setup.provider, old.request)
-        except (ProviderError, ProtocolError) as exc:
+            with setup.telemetry.turn(old.request, setup.model) as span:
+                summary, usage = await summarise(setup.provider, old.request)
+                span.answered(ChatMessage.assistant(summary, usage=usage))
+        except (ProviderError, ProtocolError, InvalidRequest) as exc:
             self._notebook.tell(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
             return False
         self._usage += usage
@@ -264,7 +298,7 @@ class Run:
         self._notebook.record(payload, audit=audit)
         return True
 
-    def _narrow(self, built: Built, exc: ContextOverflow) -> None:
+    def _narrow(self, built: Built, exc: StenoError) -> None:
         """Let the next try be shorter: the provider knows better than our estimate."""
         room = int(built.tokens * _NARROWER) + (self._target.max_tokens or 0)
         self._target = replace(self._target, context_tokens=max(room, 1))
@@ -300,14 +334,20 @@ class Run:
         if limits.cost is not None and cost is not None and cost >= limits.cost:
             return f"a cost of {limits.cost}"
         if self._setup.dispatcher.invalid_in_a_row > limits.invalid_calls:
-            return f"{limits.invalid_calls} calls in a row that could not be run"
+            return f"{limits.invalid_calls} turns in a row with calls that could not be run"
         return None
 
     def _cost(self) -> Decimal | None:
         price = self._setup.price_of(self._setup.model)
         return None if price is None else cost_of(self._usage, price)
 
+    def _leave(self) -> None:
+        """Answer what nobody will run any more, and record what was said and not heard yet."""
+        self._hear_prompt()
+        self._hear(self._wheel.after_run())
+
     def _end(self, ending: Ending, reason: str = "", error: StenoError | None = None) -> RunResult:
+        self._leave()
         if ending is Ending.LIMIT:
             self._notebook.tell(Notice(NoticeCode.LIMIT, f"stopped at the limit: {reason}"))
         return RunResult(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, final
+from functools import partial
+from typing import Any, NoReturn, TypeAlias, final
 
 from steno.agent.events import LoopEvent, Recorded
 from steno.conversation import Conversation
@@ -11,7 +12,7 @@ from steno.entry import ApprovalStatus, Entry, Payload
 from steno.message import ChatMessage
 
 Watch: TypeAlias = Callable[[LoopEvent], object]
-"""Is told what happens, as it happens; whatever it raises ends the run."""
+"""Is told what happens, as it happens; whatever it raises ends the run, and is the last it hears."""
 
 
 def watch_nothing(_: LoopEvent) -> None:
@@ -29,7 +30,26 @@ class Notebook:
     def __init__(self, conversation: Conversation, watch: Watch) -> None:
         """Take the log to write to."""
         self.conversation = conversation
-        self.tell = watch
+        self._watch = watch
+
+    def tell(self, event: LoopEvent) -> None:
+        """Tell who watches. Who raised is told no more: the rest is recorded all the same."""
+        try:
+            self._watch(event)
+        except BaseException:
+            self.close()
+            raise
+
+    def tell_from_outside(self, event: LoopEvent) -> None:
+        """Tell something where nobody would catch what is raised: that comes with the next event."""
+        try:
+            self.tell(event)
+        except BaseException as exc:  # noqa: BLE001 - it is not lost, only late
+            self._watch = partial(_raise, exc)
+
+    def close(self) -> None:
+        """Tell nobody any more: the run is over."""
+        self._watch = watch_nothing
 
     def record(
         self,
@@ -70,3 +90,7 @@ class Notebook:
     def _told(self, entry: Entry) -> Entry:
         self.tell(Recorded(entry))
         return entry
+
+
+def _raise(exc: BaseException, _: LoopEvent) -> NoReturn:
+    raise exc

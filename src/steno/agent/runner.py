@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import traceback
 from collections.abc import Callable
@@ -9,16 +10,20 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final, Protocol, final
 
+from msgspec.structs import replace
+
 from steno.call import ToolCall
 from steno.content import Text
-from steno.errors import LogError, Missing, ToolFailed
+from steno.errors import Missing, ToolFailed
 from steno.identity import utc_now
 from steno.message import ToolResultMessage
 from steno.outcome import Failure, Outcome
 from steno.ports import Blobs, Tool, ToolOutput
 from steno.value import replace_lone_surrogates
 
-_LONGEST_MESSAGE: Final = 200
+_LONGEST_GIST: Final = 200
+_LONGEST_TEXT: Final = 10_000
+"""Of what an exception says: what is long belongs into an output, where it is cut with care."""
 
 
 class Runs(Protocol):
@@ -27,7 +32,7 @@ class Runs(Protocol):
     async def run(
         self, tool: Tool, call: ToolCall, say: Callable[[str], None]
     ) -> ToolResultMessage:
-        """Return the result, whatever happens but cancellation and trouble with the log."""
+        """Return the result, whatever happens but cancellation."""
         ...
 
 
@@ -55,30 +60,85 @@ class Runner:
         A failure that the tool tells of has no traceback; a fault of the tool has one.
         """
         started_at, start = self._now(), self._clock()
-        failure: Failure | None = None
         try:
-            output = await tool.run(call, _Stage(self._blobs, say))
+            result = _result(call, await tool.run(call, _Stage(self._blobs, say)))
         except ToolFailed as exc:
-            output = ToolOutput.of(_text(str(exc)), outcome=Outcome.ERROR)
-            failure = Failure(message=_text(str(exc)), recoverable=exc.recoverable)
-        except LogError:
-            raise
-        except Exception as exc:  # noqa: BLE001 - whatever a tool does, the call needs an answer
-            told = _text(f"{type(exc).__name__}: {exc}")
-            output = ToolOutput.of(told, outcome=Outcome.ERROR)
-            failure = Failure(message=told, traceback=_traceback(exc), recoverable=False)
-        if failure is None and output.outcome is not Outcome.OK:
-            failure = Failure(message=_gist(output))
-        return ToolResultMessage(
-            tool_call_id=call.id,
-            tool_name=call.name,
-            content=output.content,
-            outcome=output.outcome,
-            details=output.details,
-            failure=failure,
-            started_at=started_at,
-            duration_s=max(self._clock() - start, 0.0),
-        )
+            result = failed(call, exc)
+        except (Exception, SystemExit, asyncio.CancelledError) as exc:
+            if isinstance(exc, asyncio.CancelledError) and is_told_to_stop():
+                raise
+            result = at_fault(call, exc)
+        duration_s = max(self._clock() - start, 0.0)
+        return replace(result, started_at=started_at, duration_s=duration_s)
+
+
+def is_told_to_stop() -> bool:
+    """Tell whether this task was cancelled, whatever became of that."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+# -- results -------------------------------------------------------------------------------------
+
+
+def failed(call: ToolCall, exc: ToolFailed) -> ToolResultMessage:
+    """Return the result of a call that came to nothing, as the tool itself says."""
+    told = _text(str(exc)) or "The tool failed, and did not say why."
+    return _error(call, Failure(message=told, recoverable=exc.recoverable))
+
+
+def at_fault(call: ToolCall, exc: BaseException) -> ToolResultMessage:
+    """Return the result of a call that a tool stumbled over; the traceback is for people."""
+    # These cope with exceptions that cannot even be printed.
+    told = _text("".join(traceback.format_exception_only(exc)).strip())
+    found: Any = exc.__traceback__
+    if found is not None:  # our own frame, the first, tells nobody anything
+        found = found.tb_next or found
+    trace = _text("".join(traceback.format_exception(type(exc), exc, found)))
+    return _error(call, Failure(message=told, traceback=trace, recoverable=False))
+
+
+def _error(call: ToolCall, failure: Failure) -> ToolResultMessage:
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=(Text(failure.message),),
+        outcome=Outcome.ERROR,
+        failure=failure,
+    )
+
+
+def _result(call: ToolCall, output: ToolOutput) -> ToolResultMessage:
+    """Return what a tool says as a result. Raises TypeError, InvalidMessage for what is none."""
+    if not isinstance(output, ToolOutput):
+        raise TypeError(f"tool: it must return a ToolOutput, not {type(output).__name__}")
+    is_ok = output.outcome is Outcome.OK
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=output.content,
+        outcome=output.outcome,
+        details=output.details,
+        failure=None if is_ok else Failure(message=_gist(output)),
+    )
+
+
+def _text(text: str) -> str:
+    """Return a text from anywhere as one that may stand in a message: legal, and not too long."""
+    if len(text) > _LONGEST_TEXT:
+        half = _LONGEST_TEXT // 2
+        text = f"{text[:half]}\n[…]\n{text[-half:]}"
+    return replace_lone_surrogates(text)
+
+
+def _gist(output: ToolOutput) -> str:
+    """Return the first line of what a tool says that reports a failure."""
+    said = "".join([block.text for block in output.content if isinstance(block, Text)])
+    first = said.strip().partition("\n")[0]
+    return first[:_LONGEST_GIST] or f"the tool reported: {output.outcome}"
+
+
+# -- what a tool has around it -------------------------------------------------------------------
 
 
 @final
@@ -86,9 +146,17 @@ class _Stage:
     """What a running tool has around it (`steno.ports.Stage`)."""
 
     def __init__(self, blobs: Blobs, say: Callable[[str], None]) -> None:
-        self.say = say
-        self.keep = blobs.put_blob
-        self.recall = blobs.blob
+        self._blobs = blobs
+        self._say = say
+
+    def say(self, text: str) -> None:
+        self._say(text)
+
+    def keep(self, data: bytes) -> str:
+        return self._blobs.put_blob(data)
+
+    def recall(self, sha256: str) -> bytes:
+        return self._blobs.blob(sha256)
 
 
 @final
@@ -107,21 +175,3 @@ class _Memory:
         if sha256 not in self._kept:
             raise Missing("blob: there is none of this name")
         return self._kept[sha256]
-
-
-def _text(text: str) -> str:
-    """Return a text from anywhere as one that may stand in a message."""
-    return replace_lone_surrogates(text)
-
-
-def _traceback(exc: Exception) -> str:
-    # Our own frame, the first, tells nobody anything.
-    here: Any = exc.__traceback__
-    return _text("".join(traceback.format_exception(type(exc), exc, here.tb_next or here)))
-
-
-def _gist(output: ToolOutput) -> str:
-    """Return the first line of what a tool says that reports a failure."""
-    said = "".join([block.text for block in output.content if isinstance(block, Text)])
-    first = said.strip().partition("\n")[0]
-    return first[:_LONGEST_MESSAGE] or f"the tool reported: {output.outcome}"

@@ -15,8 +15,14 @@ from steno.request import Request
 class Span(Protocol):
     """Some work that has begun; it ends with its context, and has failed if that raised."""
 
-    def answered(self, by: RunResult | AssistantMessage | ToolResultMessage) -> None:
-        """Tell what came of it."""
+    def answered(
+        self,
+        by: RunResult | AssistantMessage | ToolResultMessage,
+        *,
+        response_id: str | None = None,
+        response_model: str | None = None,
+    ) -> None:
+        """Tell what came of it, and what the provider calls its answer and the model."""
         ...
 
 
@@ -55,7 +61,13 @@ class NoTelemetry:
 
 @final
 class _NoSpan:
-    def answered(self, by: RunResult | AssistantMessage | ToolResultMessage) -> None:
+    def answered(
+        self,
+        by: RunResult | AssistantMessage | ToolResultMessage,
+        *,
+        response_id: str | None = None,
+        response_model: str | None = None,
+    ) -> None:
         pass
 
 

@@ -100,7 +100,8 @@ def note(text: str) -> None:
 
 def _shrink(widths: list[int], columns: Sequence[Column], room: int) -> None:
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - room
-    for number, column in enumerate(columns):
+    # The last ones first: what a row is about stands in front.
+    for number, column in reversed([*enumerate(columns)]):
         if column.may_shrink and excess > 0:
             shrunk = max(widths[number] - excess, min(_NARROWEST, widths[number]))
             excess -= widths[number] - shrunk

@@ -1,4 +1,4 @@
-"""For the tests of whoever builds on steno: strategies for every value, and providers that obey.
+"""For the tests of whoever builds on steno: strategies for every value, providers and tools that obey.
 
     from hypothesis import given
     from steno.testing import messages
@@ -11,7 +11,8 @@ empty string wherever it is legal. Needs the extra `steno[testing]`.
 
     provider = ScriptedProvider(["Hello."])
 
-`ScriptedProvider` says what a test wants, `ReplayingProvider` what a server once said.
+`ScriptedProvider` says what a test wants, `ReplayingProvider` what a server once said, and a
+`ScriptedTool` does what it is told.
 `steno.testing.conformance` has the cases that every wire and every provider has to pass.
 """
 
@@ -76,6 +77,7 @@ from steno.testing.providers import (
     ScriptRanOut,
 )
 from steno.testing.streams import EventStream, event_streams
+from steno.testing.tools import ScriptedAnswer, ScriptedTool
 
 del _hypothesis
 
@@ -83,8 +85,10 @@ __all__ = [
     "EventStream",
     "ReplayingProvider",
     "ScriptRanOut",
+    "ScriptedAnswer",
     "ScriptedProvider",
     "ScriptedStep",
+    "ScriptedTool",
     "ScriptedTurn",
     "StreamHabits",
     "approvals",

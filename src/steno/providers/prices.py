@@ -1,0 +1,101 @@
+"""What models cost and how much they read at once, as the package `genai-prices` knows it.
+
+It holds the price lists of vendors as they were when it was released; nothing is sent or fetched.
+What it does not know, nobody knows here, and without it nothing is known (`steno[prices]`).
+
+Prices are close to the bill and not the bill. Where a vendor charges more for long requests, the
+price of short ones is returned; writing to a cache has the price of its shortest life; batches,
+priorities, searches, images and sound are not looked at.
+"""
+
+from __future__ import annotations
+
+import importlib
+from datetime import datetime
+from decimal import Decimal
+from functools import cache
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, Final
+
+from steno.views import Price
+
+VENDORS: Final = {
+    "anthropic": "anthropic",
+    "azure": "azure",
+    "deepseek": "deepseek",
+    "fireworks": "fireworks",
+    "google": "google",
+    "groq": "groq",
+    "mistral": "mistral",
+    "openai": "openai",
+    "openai-responses": "openai",
+    "openrouter": "openrouter",
+    "together": "together",
+    "xai": "x-ai",
+    "xai-responses": "x-ai",
+}
+"""What `genai-prices` calls the vendors of our catalog. It would also guess, and get it wrong."""
+_PACKAGE: Final = "genai_prices"
+
+
+def has_prices() -> bool:
+    """Tell whether the package is there that knows prices."""
+    return find_spec(_PACKAGE) is not None
+
+
+def price_of(model: str, *, at: datetime | None = None) -> Price | None:
+    """Return what a model costs in US dollars, at a time or now; None where that is not known.
+
+    `model` is written `vendor/model`, with a vendor of the catalog: who is paid decides about the
+    price. For servers of one's own there is none.
+    """
+    found = _look_up(model, at)
+    if found is None:
+        return None
+    prices = found.model_price
+    read, written = _base(prices.input_mtok), _base(prices.output_mtok)
+    if read is None or written is None:
+        return None
+    return Price(
+        input=read,
+        output=written,
+        cache_read=_base(prices.cache_read_mtok),
+        cache_write=_base(prices.cache_write_mtok),
+    )
+
+
+def context_tokens_of(model: str) -> int | None:
+    """Return how many tokens a model reads at once; None where that is not known."""
+    found = _look_up(model, None)
+    tokens = None if found is None else found.model.context_window
+    return tokens if isinstance(tokens, int) and tokens > 0 else None
+
+
+def _look_up(name: str, at: datetime | None) -> Any:
+    """Return the price of nothing, which names the model and its prices; None if not known."""
+    vendor, _, model = name.partition("/")
+    package = _package() if vendor in VENDORS and model else None
+    if package is None:
+        return None
+    nothing = package.Usage(input_tokens=0, output_tokens=0)
+    try:
+        return package.calc_price(
+            nothing, model, provider_id=VENDORS[vendor], genai_request_timestamp=at
+        )
+    except LookupError:
+        return None
+
+
+@cache
+def _package() -> ModuleType | None:
+    try:
+        return importlib.import_module(_PACKAGE)
+    except ImportError:
+        return None
+
+
+def _base(price: Any) -> Decimal | None:
+    """Return a price; the lowest of those that depend on the length of a request."""
+    base = getattr(price, "base", price)
+    return base if isinstance(base, Decimal) else None

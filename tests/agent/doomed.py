@@ -1,0 +1,66 @@
+"""An agent in a process of its own, that is killed in the middle.
+
+    python tests/agent/doomed.py STORE SESSION URL
+
+It says what it does on standard output, a line each: `asked` where somebody has to decide,
+`begun NAME` where a tool begins, `heard TEXT` where the model speaks. Approvals and tools called
+`hang…` never come to an end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from steno import TextDelta
+from steno.agent import Agent, Asked, CallbackApprover, CallStarted, Gate, LoopEvent, Question
+from steno.call import ToolCall
+from steno.ports import Capability, Stage
+from steno.providers import HttpProvider, Vendor
+from steno.store import open_store
+from steno.testing import ScriptedTool
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def watch(event: LoopEvent) -> None:
+    if isinstance(event, Asked):
+        say("asked")
+    elif isinstance(event, CallStarted):
+        say(f"begun {event.call.name}")
+    elif isinstance(event, TextDelta):
+        say(f"heard {event.text}")
+
+
+async def hang(call: ToolCall, stage: Stage) -> str:
+    return await asyncio.Future()
+
+
+async def decide(question: Question) -> bool:
+    if question.call.name == "hang_asking":
+        await asyncio.Future()
+    return True
+
+
+TOOLS = [
+    ScriptedTool("read"),
+    ScriptedTool("hang_reading", [hang]),
+    ScriptedTool("hang_writing", [hang], capability=Capability.WRITE),
+    ScriptedTool("hang_asking", capability=Capability.WRITE),
+]
+
+
+async def main(address: str, session: str, url: str) -> None:
+    vendor = Vendor(name="lab", wire="openai_chat", base_url=url, needs_key=False)
+    with open_store(address) as store:
+        provider = HttpProvider(vendor, model="m")
+        gate = Gate(approver=CallbackApprover(decide))
+        agent = Agent(provider, store.open(session), tools=TOOLS, gate=gate)
+        await agent.run("Go.", watch=watch)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

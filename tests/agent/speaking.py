@@ -1,0 +1,55 @@
+"""A server on loopback that speaks any of our protocols, and an agent that talks to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from steno import StopReason, Usage
+from steno.message import Message
+from steno.providers import HttpProvider
+from steno.testing.conformance.script import End, Line, Script
+from steno.testing.conformance.speaker import CannotSay, Speaker
+from steno.testing.conformance.speakers import SPEAKERS
+from tests.provider.asking import asking
+from tests.provider.server import END, Server, chunk, head, serving
+
+SPEAKER = {speaker.wire.NAME: speaker for speaker in SPEAKERS}
+_LINES = frozenset({"ollama_chat", "chat"})
+"""Protocols that send a line of JSON for each event."""
+USAGE = Usage(input_tokens=20, output_tokens=7)
+
+
+def spoken(wire: str, *lines: Line) -> list[bytes]:
+    """Write an answer of a server, with the end that fits it."""
+    speaker = SPEAKER[wire]
+    kind = "application/x-ndjson" if wire in _LINES else "text/event-stream"
+    start = head(content_type=kind, transfer_encoding="chunked")
+    return [start, *map(chunk, _frames(speaker, lines)), END]
+
+
+def _frames(speaker: Speaker, lines: Script) -> list[bytes]:
+    calls = any(type(line).__name__ == "WholeCall" for line in lines)
+    reason = StopReason.TOOL_USE if calls else StopReason.END_TURN
+    try:
+        return speaker.frames([*lines, End(reason, USAGE)])
+    except CannotSay:
+        return speaker.frames([*lines, End(usage=USAGE)])
+
+
+@asynccontextmanager
+async def provider_on(
+    wire: str, *answers: list[bytes], **fields: Any
+) -> AsyncGenerator[tuple[Server, HttpProvider]]:
+    """Run a server with these answers, and a provider that asks it over a wire."""
+    path = {"path": "/chat"} if wire == "chat" else {}
+    settings = {"model": "m", "wire": wire, "name": wire} | path | fields
+    async with serving(*answers) as server, asking(server.url, **settings) as provider:
+        yield server, provider
+
+
+def sent_to(server: Server, wire: str) -> list[tuple[Message, ...]]:
+    """Return the messages of each request, as the wire reads them."""
+    decode = SPEAKER[wire].wire.decode_request
+    return [decode(seen.body).messages for seen in server.seen]

@@ -1,0 +1,350 @@
+"""Who may: rules, grants, people; and what happens where deciding goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from steno import Outcome
+from steno.agent import (
+    AllowingApprover,
+    Asked,
+    CallbackApprover,
+    DenyingApprover,
+    Ending,
+    Gate,
+    Permissions,
+    Question,
+    Role,
+    Scope,
+    Verdict,
+)
+from steno.entry import Mode
+from steno.errors import LogError, ToolFailed, Unavailable
+from steno.ports import Approver, Capability
+from steno.store import MemoryStore
+from steno.testing import ScriptedTool
+from steno.views import pending_approvals
+from tests.agent.working import (
+    Desk,
+    allowing,
+    approvals_in,
+    call,
+    calling,
+    reader,
+    run,
+    writer,
+)
+
+TURNS = [calling(call("c1", "write", path="a")), "Done."]
+
+
+class Grants:
+    """What is allowed beyond a session, kept in a list."""
+
+    def __init__(self, *rules: str) -> None:
+        self.added: list[tuple[str, Scope]] = []
+        self._rules = rules
+
+    def rules(self) -> tuple[str, ...]:
+        return (*self._rules, *(rule for rule, _ in self.added))
+
+    def add(self, rule: str, scope: Scope) -> None:
+        self.added.append((rule, scope))
+
+
+def saying(verdict: Any) -> CallbackApprover:
+    return CallbackApprover(lambda _: verdict, actor="eva")
+
+
+def nobody(question: Question) -> bool:
+    raise AssertionError("nobody was to be asked")
+
+
+# -- by rule, by somebody, by nobody -------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-18", "S1-10")
+@pytest.mark.parametrize(
+    ("gate", "status", "actor", "rule"),
+    [
+        (allowing("write"), "approved", None, "allow write"),
+        (Gate(Permissions.of(deny=["write"])), "denied", None, "deny write"),
+        (Gate(approver=saying(True)), "approved", "eva", None),
+        (Gate(approver=saying(False)), "denied", "eva", None),
+        (Gate(approver=DenyingApprover()), "denied", "headless", None),
+        (Gate(approver=AllowingApprover()), "approved", "--yes", None),
+        (Gate(), "denied", None, "nobody can be asked"),
+    ],
+)
+def test_a_decision_is_recorded_with_its_actor_or_its_rule(
+    gate: Gate, status: str, actor: str | None, rule: str | None
+) -> None:
+    tool = writer()
+    desk = Desk(TURNS, tool, gate=gate)
+    assert run(desk.run()).ending is Ending.DONE
+    last = approvals_in(desk.conversation.entries())[-1]
+    assert (str(last.status), last.actor, last.rule) == (status, actor, rule)
+    assert len(tool.calls) == (status == "approved")
+    if status == "denied":
+        assert desk.result.outcome is Outcome.DENIED
+        assert desk.result.text.startswith("permission denied: ")
+    desk.check()
+
+
+@pytest.mark.requirement("S2-18")
+def test_a_question_shows_the_call_and_is_on_record_while_it_is_asked() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def decide(question: Question) -> bool:
+        pending = pending_approvals(desk.conversation.entries())
+        seen.append(tuple(c.id for c in pending))
+        assert (question.call.id, question.preview) == ("c1", "would write a")
+        assert (question.capability, question.subjects) == (Capability.WRITE, ("a",))
+        return True
+
+    tool = writer(subjects=["a"], preview="would write a")
+    desk = Desk(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
+    run(desk.run())
+    assert seen == [("c1",)]
+    assert pending_approvals(desk.conversation.entries()) == ()
+    assert [event.question.call.id for event in desk.told(Asked)] == ["c1"]
+    assert [status for _, status in desk.approvals] == ["pending", "approved"]
+
+
+# -- how far it reaches --------------------------------------------------------------------------
+
+
+def twice(desk_settings: Callable[[], dict[str, Any]], verdict: Verdict) -> tuple[int, Grants]:
+    """Let a tool be called twice with one verdict for all; return how often it was asked."""
+    asked: list[Question] = []
+    grants = Grants()
+
+    def decide(question: Question) -> Verdict:
+        asked.append(question)
+        return verdict
+
+    turns = [calling(call("c1", "write")), calling(call("c2", "write")), "Done."]
+    gate = Gate(approver=CallbackApprover(decide), grants=grants)
+    desk = Desk(turns, writer(subjects=["a"]), gate=gate, **desk_settings())
+    run(desk.run())
+    assert all(r.outcome is Outcome.OK for r in desk.results)
+    return len(asked), grants
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize(
+    ("scope", "times", "added"),
+    [
+        (Scope.ONCE, 2, []),
+        (Scope.SESSION, 1, []),
+        (Scope.PROJECT, 1, [("write(a)", Scope.PROJECT)]),
+        (Scope.USER, 1, [("write(a)", Scope.USER)]),
+    ],
+)
+def test_a_verdict_reaches_as_far_as_its_scope(
+    scope: Scope, times: int, added: list[tuple[str, Scope]]
+) -> None:
+    verdict = Verdict(allowed=True, actor="eva", scope=scope, rule="write(a)")
+    asked, grants = twice(dict, verdict)
+    assert (asked, grants.added) == (times, added)
+
+
+@pytest.mark.requirement("S2-18")
+def test_a_grant_for_the_session_holds_after_a_restart_and_not_in_another_session() -> None:
+    store = MemoryStore()
+    verdict = Verdict(allowed=True, actor="eva", scope=Scope.SESSION, rule="write(a)")
+    first = Desk(TURNS, writer(subjects=["a"]), store=store, gate=Gate(approver=saying(verdict)))
+    run(first.run())
+    for conversation, outcome in (
+        (store.open(first.conversation.id), Outcome.OK),
+        (store.new(), Outcome.DENIED),
+    ):
+        turns = [calling(call("c9", "write")), "Done."]
+        later = Desk(turns, writer(subjects=["a"]), store=store, conversation=conversation)
+        run(later.run())
+        assert later.results[-1].outcome is outcome
+
+
+def test_a_grant_that_was_rewound_does_not_hold() -> None:
+    verdict = Verdict(allowed=True, actor="eva", scope=Scope.SESSION, rule="write")
+    answers: Iterator[Verdict | bool] = iter([verdict, False])
+    gate = Gate(approver=CallbackApprover(lambda _: next(answers)))
+    turns = [calling(call("c1", "write"), call("c2", "write")), "Done."]
+    desk = Desk([*turns, *TURNS], writer(), gate=gate)
+    before = desk.conversation.entries()[-1]
+    run(desk.run())
+    assert [r.outcome for r in desk.results] == [Outcome.OK, Outcome.OK]
+    desk.conversation.rewind(before)
+    run(desk.run())
+    assert [r.outcome for r in desk.results] == [Outcome.DENIED]
+
+
+def test_a_standing_grant_that_cannot_be_kept_stops_the_run_and_not_the_record() -> None:
+    class Full(Grants):
+        def add(self, rule: str, scope: Scope) -> None:
+            raise Unavailable("grants: the disk is full")
+
+    verdict = Verdict(allowed=True, actor="eva", scope=Scope.USER, rule="write")
+    tool = writer()
+    desk = Desk(TURNS, tool, gate=Gate(approver=saying(verdict), grants=Full()))
+    with pytest.raises(Unavailable):
+        run(desk.run())
+    assert tool.calls == []
+    desk.check()
+
+
+# -- what nothing reaches beyond -----------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-14", "S2-22")
+@pytest.mark.parametrize("capability", [c for c in Capability if c is not Capability.READ])
+def test_plan_mode_offers_reading_only_and_denies_the_rest(capability: Capability) -> None:
+    tools = [reader(), ScriptedTool("do", capability=capability)]
+    gate = Gate(Permissions.of(allow=["*"]), CallbackApprover(nobody), grants=Grants("do", "read"))
+    turns = [calling(call("c1", "do"), call("c2", "read")), "Planned."]
+    desk = Desk(turns, *tools, gate=gate)
+    desk.conversation.change_mode(Mode.PLAN)
+    run(desk.run())
+    assert [[t.name for t in request.tools] for request in desk.provider.requests] == [["read"]] * 2
+    assert "plan" in (desk.provider.requests[0].messages[0].text or "").lower()
+    denied, allowed = desk.results
+    assert denied.outcome is Outcome.DENIED
+    assert denied.text.startswith("permission denied: plan mode allows reading only")
+    assert allowed.outcome is Outcome.OK
+    assert [len(tool.calls) for tool in tools] == [1, 0]
+
+
+@pytest.mark.requirement("S2-22")
+def test_another_mode_offers_other_tools_from_the_next_request_on() -> None:
+    desk = Desk(["Planned.", "Done."], reader(), writer(), gate=allowing("write"))
+    desk.conversation.change_mode(Mode.PLAN)
+    run(desk.run())
+    desk.conversation.change_mode(Mode.ACT)
+    run(desk.run())
+    offered = [[t.name for t in request.tools] for request in desk.provider.requests]
+    assert offered == [["read"], ["read", "write"]]
+
+
+@pytest.mark.requirement("S2-14")
+def test_a_planner_is_offered_reading_only_and_denied_the_rest() -> None:
+    tool = writer()
+    permissions = Permissions.of(role=Role.PLANNER, allow=["*"])
+    desk = Desk(TURNS, reader(), tool, gate=Gate(permissions, CallbackApprover(nobody)))
+    run(desk.run())
+    assert [t.name for t in desk.provider.requests[0].tools] == ["read"]
+    assert desk.result.outcome is Outcome.DENIED
+    assert desk.result.text.startswith("permission denied: the role planner")
+    assert tool.calls == []
+
+
+def test_deny_counts_more_than_rules_grants_and_people() -> None:
+    permissions = Permissions.of(allow=["*", "write"], deny=["write(a)"])
+    gate = Gate(permissions, CallbackApprover(nobody), grants=Grants("write"))
+    tool = writer(subjects=["b", "a"])
+    desk = Desk(TURNS, tool, gate=gate)
+    run(desk.run())
+    assert (tool.calls, desk.result.outcome) == ([], Outcome.DENIED)
+    assert approvals_in(desk.conversation.entries())[-1].rule == "deny write(a)"
+
+
+# -- what goes wrong while it is decided ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "told", "has_traceback"),
+    [
+        ({"subjects": ToolFailed("no such folder")}, "no such folder", False),
+        ({"subjects": KeyError("path")}, "KeyError: 'path'", True),
+        ({"subjects": lambda _: None}, "TypeError", True),
+        ({"preview": ToolFailed("nothing to replace")}, "nothing to replace", False),
+        ({"preview": RuntimeError("odd")}, "RuntimeError: odd", True),
+        ({"preview": lambda _: 7}, "InvalidValue", True),
+    ],
+)
+def test_a_tool_that_stumbles_before_it_runs_answers_with_an_error(
+    settings: dict[str, Any], told: str, has_traceback: bool
+) -> None:
+    tool = writer(**settings)
+    desk = Desk(TURNS, tool, gate=Gate(approver=saying(True)))
+    assert run(desk.run()).text == "Done."
+    assert tool.calls == []
+    assert desk.result.outcome is Outcome.ERROR
+    assert told in desk.result.text
+    assert desk.result.failure is not None
+    assert (desk.result.failure.traceback is not None) is has_traceback
+    desk.check()
+
+
+def test_a_path_that_cannot_be_written_down_is_asked_about_and_never_granted() -> None:
+    rules: list[str] = []
+
+    def decide(question: Question) -> Verdict:
+        rules.append(question.rule)
+        return Verdict(allowed=True, actor="eva", scope=Scope.SESSION)
+
+    tool = writer(subjects=["caf\udce9.txt"], preview="caf\udce9.txt")
+    desk = Desk(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
+    run(desk.run())
+    assert rules == [""]
+    assert len(tool.calls) == 1
+    desk.check()
+
+
+class Failing:
+    """Cannot ask anybody."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def ask(self, question: Question) -> Verdict:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("approver", "error"),
+    [
+        (Failing(Unavailable("grants: gone")), LogError),
+        (Failing(EOFError()), EOFError),
+        (saying("yes"), ValueError),
+        (saying(Verdict(allowed=True, actor="eva", scope=Scope.SESSION, rule="((")), ValueError),
+        (saying(Verdict(allowed=True, actor="\ud800")), ValueError),
+    ],
+)
+def test_an_approver_that_fails_ends_the_run_and_lets_nothing_pass(
+    approver: Approver, error: type[Exception]
+) -> None:
+    tool = writer()
+    desk = Desk([*TURNS, "Well."], tool, gate=Gate(approver=approver))
+    with pytest.raises(error):
+        run(desk.run())
+    assert (tool.calls, desk.result.outcome) == ([], Outcome.CANCELLED)
+    desk.check()
+
+
+def test_an_approver_that_takes_no_notice_of_a_cancellation_lets_nothing_pass() -> None:
+    async def main() -> None:
+        asked = asyncio.Event()
+
+        async def decide(question: Question) -> bool:
+            asked.set()
+            try:
+                await asyncio.Future()
+            except asyncio.CancelledError:
+                return True
+            raise AssertionError
+
+        tool = writer()
+        desk = Desk(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
+        task = asyncio.create_task(desk.run())
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert tool.calls == []
+        desk.check()
+
+    run(main())

@@ -1,0 +1,167 @@
+"""Whole conversations over every wire, with real tools: person, model, calls, results, model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steno import Outcome
+from steno.agent import Agent, Ending, LoopEvent, Notice, NoticeCode
+from steno.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.store import MemoryStore
+from steno.testing.conformance.script import Line, Say, SealThinking, Think, WholeCall
+from steno.testing.conformance.speaker import CannotSay
+from steno.tools import Workspace
+from steno.tools.grep import GrepTool
+from steno.tools.read import ReadTool
+from steno.tools.write import WriteTool
+from steno.wire import WIRES
+from tests.agent.speaking import SPEAKER, USAGE, provider_on, sent_to, spoken
+from tests.agent.working import allowing, check_record, results_of, run
+
+every_wire = pytest.mark.parametrize("wire", WIRES)
+LOOK = (
+    Say("I look. "),
+    WholeCall("call_1", "read", '{"path":"README.md"}'),
+    WholeCall("call_2", "grep", '{"pattern":"lantern"}'),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "README.md").write_text("# Harbour\nA lantern for every ship.\n")
+    return tmp_path
+
+
+def tools_in(folder: Path) -> list[ReadTool | GrepTool | WriteTool]:
+    workspace = Workspace([folder])
+    return [ReadTool(workspace), GrepTool(workspace), WriteTool(workspace)]
+
+
+@every_wire
+@pytest.mark.requirement("S4-14", "S2-17", "S2-21", "S4-13")
+def test_a_conversation_with_calls_made_together_and_real_tools(wire: str, folder: Path) -> None:
+    async def main() -> None:
+        store = MemoryStore()
+        conversation = store.new()
+        answers = [
+            spoken(wire, *LOOK),
+            spoken(wire, Say("It is about "), Say("lanterns.")),
+            spoken(wire, WholeCall("call_3", "write", '{"path":"new.txt","content":"More."}')),
+            spoken(wire, Say("Written.")),
+        ]
+        async with provider_on(wire, *answers) as (server, provider):
+            agent = Agent(
+                provider, conversation, tools=tools_in(folder), gate=allowing("write(new.txt)")
+            )
+            first = await agent.run("What is it about?")
+            second = await agent.run("Write more.")
+        assert (first.ending, first.text, first.turns) == (
+            Ending.DONE,
+            "It is about lanterns.",
+            2,
+        )
+        assert first.usage.total_tokens == 2 * USAGE.total_tokens
+        assert (second.ending, second.text) == (Ending.DONE, "Written.")
+        assert (folder / "new.txt").read_text() == "More."
+        read, searched, written = results_of(conversation)
+        assert "A lantern for every ship." in read.text
+        assert "README.md" in searched.text
+        assert written.outcome is Outcome.OK
+        assert len(server.seen) == 4
+        for messages, results in zip(sent_to(server, wire), [0, 2, 2, 3], strict=True):
+            check_sent(messages, results)
+        check_record(conversation, store)
+
+    run(main())
+
+
+def check_sent(messages: tuple[object, ...], results: int) -> None:
+    """Fail unless each result stands behind the turn that called for it, with its id."""
+    found = [m for m in messages if isinstance(m, ToolResultMessage)]
+    assert len(found) == results
+    calls = [c.id for m in messages if isinstance(m, AssistantMessage) for c in m.tool_calls]
+    assert [result.tool_call_id for result in found] == calls
+    if results >= 2:
+        turn = next(n for n, m in enumerate(messages) if isinstance(m, AssistantMessage))
+        assert all(isinstance(m, ToolResultMessage) for m in messages[turn + 1 : turn + 3])
+        assert "A lantern for every ship." in found[0].text
+
+
+def losses_in(heard: list[LoopEvent]) -> list[str]:
+    """Return what was told of messages that a provider sees otherwise than they are on record."""
+    notices = [event for event in heard if isinstance(event, Notice)]
+    assert all(notice.code is NoticeCode.CONTEXT for notice in notices)
+    return [notice.text for notice in notices if notice.text.startswith("messages[")]
+
+
+def thoughtful(wire: str) -> tuple[Line, ...]:
+    """Think and seal that, where the protocol has a way to say so."""
+    lines = (Think("Hm, which file?"), SealThinking("c2VhbA=="))
+    for said in (lines, lines[:1]):
+        try:
+            SPEAKER[wire].frames(said)
+        except CannotSay:
+            continue
+        return said
+    return ()
+
+
+@pytest.mark.requirement("S4-14", "S2-21")
+@pytest.mark.parametrize("first", range(len(WIRES)))
+def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, folder: Path) -> None:
+    """Every wire takes over what the one before it left: calls, results, thinking and seals."""
+
+    async def main() -> None:
+        store = MemoryStore()
+        conversation = store.new()
+        lost: dict[str, list[str]] = {}
+        route = WIRES[first:] + WIRES[:first]
+        for number, wire in enumerate(route):
+            answers = [
+                spoken(wire, *thoughtful(wire), *LOOK),
+                spoken(wire, Say(f"{wire} has read it.")),
+            ]
+            heard: list[LoopEvent] = []
+            async with provider_on(wire, *answers) as (server, provider):
+                agent = Agent(
+                    provider,
+                    store.open(conversation.id),
+                    tools=tools_in(folder),
+                    model=f"{wire}/m",
+                )
+                result = await agent.run(f"Read it, {wire}.", watch=heard.append)
+            assert (result.ending, result.text) == (Ending.DONE, f"{wire} has read it.")
+            last = sent_to(server, wire)[-1]
+            people = [m for m in last if isinstance(m, UserMessage)]
+            assert len(people) == number + 1
+            check_sent(last, 2 * (number + 1))
+            lost[wire] = losses_in(heard)
+        assert any(lost[wire] for wire in route[1:])
+        final = store.open(conversation.id)
+        assert final.model == f"{route[-1]}/m"
+        assert sum(isinstance(m, ToolResultMessage) for m in final.messages()) == 2 * len(route)
+        check_record(final, store)
+
+    run(main())
+
+
+@every_wire
+def test_thinking_that_the_next_provider_cannot_take_is_told_once(wire: str, folder: Path) -> None:
+    async def main() -> None:
+        store = MemoryStore()
+        conversation = store.new()
+        answer = spoken("anthropic_messages", *thoughtful("anthropic_messages"), Say("Ah."))
+        async with provider_on("anthropic_messages", answer) as (_, provider):
+            await Agent(provider, conversation).run("Think.")
+        heard: list[LoopEvent] = []
+        answers = [spoken(wire, *LOOK), spoken(wire, Say("Fine."))]
+        async with provider_on(wire, *answers) as (_, provider):
+            agent = Agent(provider, conversation, tools=tools_in(folder))
+            assert (await agent.run("Go on.", watch=heard.append)).text == "Fine."
+        lost = losses_in(heard)
+        assert len(lost) == len(set(lost))
+        assert bool(lost) is (wire != "anthropic_messages")
+
+    run(main())

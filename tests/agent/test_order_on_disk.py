@@ -1,0 +1,232 @@
+"""What is durable before what happens: the message before its calls, a result before the next turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import ChatMessage, ToolResultMessage
+from steno.agent import Agent, Asked, CallbackApprover, Ending, Gate, Question
+from steno.agent.interrupted import UNKNOWN
+from steno.call import ToolCall
+from steno.conversation import Conversation
+from steno.entry import Approval
+from steno.errors import Conflict, LogError, Overloaded, Unavailable
+from steno.message import AssistantMessage
+from steno.ports import Stage
+from steno.request import Request
+from steno.store import MemoryStore, open_store
+from steno.testing import ScriptedProvider
+from tests.agent.working import (
+    Desk,
+    allowing,
+    call,
+    calling,
+    check_record,
+    results_of,
+    run,
+    writer,
+)
+from tests.conversation.journals import Journal
+
+every_store = pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
+
+
+@every_store
+@pytest.mark.requirement("S4-14", "S2-18")
+def test_everything_is_on_disk_before_the_next_thing_happens(kind: str, tmp_path: Path) -> None:
+    """Another reader of the same files looks at each step."""
+    address = f"{kind}:{tmp_path / 'log'}"
+    store = open_store(address)
+    conversation = store.new([ChatMessage.system("Work.")])
+
+    def on_disk() -> list[str]:
+        with open_store(address) as other:
+            entries = other.open(conversation.id).entries()
+        return [
+            str(p.status) if isinstance(p := entry.payload, Approval) else type(p).__name__
+            for entry in entries
+        ]
+
+    seen: dict[str, list[str]] = {}
+
+    def decide(question: Question) -> bool:
+        seen["asked"] = on_disk()
+        return True
+
+    def look(call: ToolCall, stage: Stage) -> str:
+        seen["run"] = on_disk()
+        return "done"
+
+    def second_turn(request: Request) -> str:
+        seen["next turn"] = on_disk()
+        return "Finished."
+
+    desk = Desk(
+        [calling(call("c1", "write")), second_turn],
+        writer("write", look),
+        store=store,
+        conversation=conversation,
+        gate=Gate(approver=CallbackApprover(decide)),
+    )
+    assert run(desk.run()).ending is Ending.DONE
+    said = ["SystemMessage", "UserMessage", "AssistantMessage"]
+    assert seen["asked"] == [*said, "pending"]
+    assert seen["run"] == [*said, "pending", "approved"]
+    assert seen["next turn"] == [*said, "pending", "approved", "ToolResultMessage"]
+    desk.check()
+    store.close()
+
+
+# -- a store that fails --------------------------------------------------------------------------
+
+
+class Interrupted(BaseException):
+    """As bad as Ctrl-C in the middle of a write."""
+
+
+def steps_of(conversation: Conversation) -> int:
+    return len(conversation.entries())
+
+
+def session(journal: Journal) -> tuple[Agent, Conversation]:
+    conversation = journal.open()
+    turns: list[Any] = [calling(call("c1", "write"), call("c2", "write")), "Done."]
+    agent = Agent(ScriptedProvider(turns), conversation, tools=[writer()], gate=allowing("write"))
+    return agent, conversation
+
+
+def entries_of_a_session() -> int:
+    agent, conversation = session(Journal())
+    run(agent.run("Go."))
+    return steps_of(conversation)
+
+
+@pytest.mark.parametrize("number", range(entries_of_a_session()))
+def test_a_store_that_fails_at_any_write_ends_the_run_and_can_be_gone_on_with(number: int) -> None:
+    journal = Journal()
+    agent, conversation = session(journal)
+    left = iter(range(number))
+
+    def fill_up() -> None:
+        journal.is_full = next(left, None) is None
+
+    journal.before_append = fill_up
+    with pytest.raises(Unavailable, match="the disk is full"):
+        run(agent.run("Go."))
+    assert conversation.messages() == journal.again().open().messages()
+    assert steps_of(conversation) == number
+    assert not agent.is_running
+
+    journal.is_full, journal.before_append = False, lambda: None
+    desk = Desk(
+        ["Well."],
+        writer(),
+        store=journal.store,
+        conversation=journal.again().open(),
+        gate=allowing("write"),
+    )
+    assert run(desk.run("Once more.")).text == "Well."
+    desk.check()
+
+
+@pytest.mark.parametrize("number", range(entries_of_a_session()))
+def test_a_write_that_was_interrupted_behind_the_disk_leaves_no_doubt(number: int) -> None:
+    """The entry is durable, but whoever wrote it never learnt that."""
+    writes = iter(range(number + 1))
+
+    class Broken(Journal):
+        """Is interrupted once, behind a write."""
+
+        def append(self, *args: Any, **named: Any) -> None:
+            super().append(*args, **named)
+            if next(writes, None) == number:
+                raise Interrupted
+
+    journal = Broken()
+    agent, _ = session(journal)
+    with pytest.raises(Interrupted):
+        run(agent.run("Go."))
+    desk = Desk(
+        ["Well."],
+        writer(),
+        store=journal.store,
+        conversation=journal.store.open(journal.session),
+        gate=allowing("write"),
+    )
+    assert run(desk.run("Once more.")).text == "Well."
+    desk.check()
+
+
+def test_what_fails_to_be_recorded_was_not_asked_or_run() -> None:
+    journal = Journal()
+    tool = writer()
+    asked: list[Question] = []
+
+    def decide(question: Question) -> bool:
+        asked.append(question)
+        return True
+
+    conversation = journal.open()
+
+    def fill_up(request: Request) -> AssistantMessage:
+        journal.is_full = True
+        return calling(call("c1", "write"))
+
+    desk = Desk(
+        [fill_up],
+        tool,
+        store=journal.store,
+        conversation=conversation,
+        gate=Gate(approver=CallbackApprover(decide)),
+    )
+    with pytest.raises(LogError):
+        run(desk.run())
+    assert (tool.calls, asked, desk.told(Asked)) == ([], [], [])
+    journal.is_full = False
+    check_record(conversation, journal.store)
+    assert results_of(conversation) == []
+    assert not any(isinstance(m, ToolResultMessage) for m in conversation.messages())
+
+
+def test_somebody_else_who_writes_to_the_session_ends_the_run_and_nothing_is_lost() -> None:
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.system("Work.")])
+    other = store.open(conversation.id)
+
+    def meanwhile(call: ToolCall, stage: Stage) -> str:
+        other.refresh()
+        other.label(other.entries()[0], "mine")
+        return "done"
+
+    desk = Desk(
+        [calling(call("c1", "write"))],
+        writer("write", meanwhile),
+        store=store,
+        conversation=conversation,
+        gate=allowing("write"),
+    )
+    with pytest.raises(Conflict):
+        run(desk.run())
+    tool = writer()
+    again = Desk(["I look."], tool, store=store, conversation=store.open(conversation.id))
+    assert run(again.run("And?")).text == "I look."
+    assert tool.calls == []  # it may have been run, and was
+    assert again.result.text == UNKNOWN
+    assert again.conversation.labels == {"mine": conversation.entries()[0].id}
+    again.check()
+
+
+def test_a_run_that_cannot_record_its_end_raises_instead_of_ending_well() -> None:
+    journal = Journal()
+
+    def fail(request: Request) -> Exception:
+        desk.agent.steer("Are you there?")
+        journal.is_full = True
+        return Overloaded("busy")
+
+    desk = Desk([fail], store=journal.store, conversation=journal.open())
+    with pytest.raises(Unavailable):
+        run(desk.run())

@@ -1,0 +1,303 @@
+"""Providers that fail, break off, or cannot read so much; and conversations that become too long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from steno import (
+    ChatMessage,
+    Finished,
+    Outcome,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+from steno.agent import Ending, Notice, NoticeCode, Target
+from steno.agent.loop import NOT_RUN
+from steno.entry import Compaction, Repair, Rewind
+from steno.errors import (
+    AuthenticationFailed,
+    ContextOverflow,
+    CutShort,
+    InvalidRequest,
+    Overloaded,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+)
+from steno.message import AssistantMessage, Message
+from steno.ports import Stream
+from steno.request import Request
+from steno.store import MemoryStore
+from steno.testing import ScriptedProvider
+from tests.agent.working import Desk, call, calling, reader, run
+
+BUSY = Overloaded("busy", retryable=True)
+HALF = [TextDelta(0, "Half an ans")]
+HALF_A_CALL = [TextDelta(0, "I look."), ToolCallDelta(0, "c1", "read", '{"path": "a'), BUSY]
+
+
+class Patience:
+    """Sleeps in no time, and remembers for how long."""
+
+    def __init__(self) -> None:
+        self.waited: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.waited.append(seconds)
+
+
+def texts(messages: Iterable[Any]) -> list[str | None]:
+    return [message.text for message in messages]
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AuthenticationFailed("wrong key", status=401),
+        RateLimited("later", retryable=True),
+        BUSY,
+        ProtocolError("not JSON"),
+        CutShort("hung up"),
+    ],
+)
+def test_an_error_before_the_first_word_is_surfaced_and_nothing_is_lost(error: Exception) -> None:
+    """Whether to try again before anything was said is the provider's own affair."""
+    desk = Desk([error, "Here I am."])
+    result = run(desk.run("Anybody?"))
+    assert (result.ending, result.error, result.reason) == (Ending.FAILED, error, str(error))
+    assert (result.turns, result.message) == (1, None)
+    assert texts(desk.conversation.messages()) == ["Work.", "Anybody?"]
+    desk.check()
+    assert run(desk.run(None)).text == "Here I am."
+
+
+@pytest.mark.requirement("S4-14")
+@pytest.mark.parametrize("error", [BUSY, CutShort("hung up")])
+def test_a_turn_that_broke_off_is_tried_again_and_what_came_lies_beside_the_branch(
+    error: Exception,
+) -> None:
+    patience = Patience()
+    desk = Desk([[*HALF, error], "A whole answer."], sleep=patience.sleep)
+    result = run(desk.run())
+    assert (result.ending, result.text, result.turns) == (Ending.DONE, "A whole answer.", 1)
+    assert texts(desk.provider.requests[1].messages) == texts(desk.provider.requests[0].messages)
+    entries = desk.conversation.entries()
+    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "A whole answer."]
+    (rewind,) = [e.payload for e in entries if isinstance(e.payload, Rewind)]
+    partial = desk.conversation.entry(rewind.left).payload
+    assert isinstance(partial, AssistantMessage)
+    assert (partial.text, partial.stop_reason) == ("Half an ans", StopReason.ERROR)
+    assert patience.waited == [1.0]
+    (notice,) = desk.told(Notice)
+    assert notice.code is NoticeCode.RETRY
+    desk.check()
+
+
+def test_calls_of_a_turn_that_broke_off_are_never_run() -> None:
+    tool = reader()
+    desk = Desk([HALF_A_CALL, "Again."], tool, sleep=Patience().sleep)
+    assert run(desk.run()).text == "Again."
+    assert (tool.calls, desk.results) == ([], [])
+    entries = desk.conversation.entries()
+    (rewind,) = [e.payload for e in entries if isinstance(e.payload, Rewind)]
+    left = desk.conversation.entry(rewind.left).message
+    assert left is not None
+    assert (left.tool_call_id, left.text) == ("c1", NOT_RUN)  # it is in order there, too
+    desk.check()
+
+
+def test_a_provider_that_says_how_long_to_wait_is_believed() -> None:
+    patience = Patience()
+    slow = RateLimited("later", retryable=True, retry_after_s=7.5)
+    desk = Desk([[*HALF, slow], [*HALF, BUSY], "Here."], sleep=patience.sleep)
+    assert run(desk.run()).text == "Here."
+    assert patience.waited == [7.5, 2.0]
+
+
+def test_a_turn_that_breaks_off_again_and_again_is_surfaced_with_what_came_last() -> None:
+    desk = Desk([HALF_A_CALL] * 3, reader(), sleep=Patience().sleep)
+    result = run(desk.run())
+    assert (result.ending, result.error) == (Ending.FAILED, BUSY)
+    assert result.text == "I look."
+    assert (desk.result.text, desk.result.outcome) == (NOT_RUN, Outcome.CANCELLED)
+    assert len(desk.provider.requests) == 3
+    desk.check()
+
+
+def test_an_error_that_will_not_go_away_is_surfaced_and_what_came_stays() -> None:
+    refused = ProviderError("the account is closed", status=200)
+    desk = Desk([[*HALF, refused], "Well."])
+    result = run(desk.run())
+    assert (result.ending, result.error, result.text) == (Ending.FAILED, refused, "Half an ans")
+    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "Half an ans"]
+    desk.check()
+    assert run(desk.run("And now?")).text == "Well."
+
+
+def test_tokens_of_turns_that_failed_are_counted_where_they_are_known() -> None:
+    usage = Usage(input_tokens=10, output_tokens=1)
+    first = calling(call("c1", "read"))
+    counted = ChatMessage.assistant(None, first.tool_calls, usage=usage)
+    desk = Desk([counted, BUSY], reader())
+    result = run(desk.run())
+    assert (result.ending, result.usage) == (Ending.FAILED, usage)
+
+
+class Choosy:
+    """A provider that cannot put everything into its own words."""
+
+    def stream(self, request: Request) -> Stream:
+        raise InvalidRequest("choosy: takes no such thing")
+
+
+def test_a_request_that_a_provider_cannot_write_is_a_failure_of_the_run() -> None:
+    desk = Desk(Choosy())
+    result = run(desk.run())
+    assert result.ending is Ending.FAILED
+    assert isinstance(result.error, InvalidRequest)
+    desk.check()
+
+
+def test_what_no_provider_should_raise_is_raised_and_the_record_is_in_order() -> None:
+    desk = Desk([[*HALF, ZeroDivisionError("oops")]])
+    with pytest.raises(ZeroDivisionError):
+        run(desk.run())
+    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "Half an ans"]
+    desk.check()
+
+
+def test_a_call_that_was_cut_by_the_length_of_the_answer_goes_back_as_an_error() -> None:
+    cut = [
+        ToolCallDelta(0, "c1", "read", '{"path": "a'),
+        Finished(StopReason.LENGTH),
+    ]
+    tool = reader()
+    desk = Desk([cut, "Shorter then."], tool)
+    assert run(desk.run()).text == "Shorter then."
+    assert tool.calls == []
+    assert desk.result.text.startswith("The call could not be run: ")
+
+
+def test_an_empty_turn_is_left_out_for_the_model_and_that_is_recorded_once() -> None:
+    nothing = ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)
+    desk = Desk([nothing, "One.", "Two."])
+
+    async def main() -> None:
+        for _ in range(3):
+            await desk.run()
+
+    run(main())
+    assert texts(desk.provider.requests[-1].messages) == ["Work.", "Go.", "Go.", "One.", "Go."]
+    (repair,) = [e.payload for e in desk.conversation.entries() if isinstance(e.payload, Repair)]
+    assert (repair.code, "turn_empty" in repair.explanation) == ("repaired", True)
+
+
+# -- too long ------------------------------------------------------------------------------------
+
+
+def long_talk(store: MemoryStore, exchanges: int = 12) -> Any:
+    talk: list[Message] = [ChatMessage.system("Work.")]
+    for number in range(exchanges):
+        talk += [ChatMessage.user(f"Question {number}. " + "why " * 200)]
+        talk += [ChatMessage.assistant(f"Answer {number}. " + "so " * 200)]
+    return store.new(talk)
+
+
+@pytest.mark.requirement("S4-14")
+def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() -> None:
+    store = MemoryStore()
+    conversation = long_talk(store)
+    before = conversation.messages()
+    summary = ChatMessage.assistant("They asked why.", usage=Usage(output_tokens=9))
+    desk = Desk(
+        [summary, "Because."],
+        store=store,
+        conversation=conversation,
+        target=Target(context_tokens=3_000),
+        model="lab/small",
+    )
+    result = run(desk.run("And now?"))
+    assert (result.ending, result.text, result.turns) == (Ending.DONE, "Because.", 1)
+    assert result.usage.output_tokens == 9
+    (entry,) = [e for e in conversation.entries() if isinstance(e.payload, Compaction)]
+    assert entry.payload.summary == "They asked why."
+    assert (entry.audit or {})["model"] == "lab/small"
+    asked, sent = desk.provider.requests
+    assert "summary" in (asked.messages[-1].text or "")
+    assert any("They asked why." in (text or "") for text in texts(sent.messages))
+    assert not any("Question 0." in (text or "") for text in texts(sent.messages))
+    assert sent.messages[-1].text == "And now?"
+    assert conversation.messages()[: len(before)] == before
+    assert any("summary stands for" in notice.text for notice in desk.told(Notice))
+    desk.check()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        BUSY,
+        ContextOverflow("too long"),
+        [TextDelta(0, "Half"), CutShort("hung up")],
+        ChatMessage.assistant(None, stop_reason=StopReason.END_TURN),
+    ],
+)
+def test_a_summary_that_cannot_be_made_does_not_stop_the_run(failure: Any) -> None:
+    store = MemoryStore()
+    conversation = long_talk(store)
+    desk = Desk(
+        [failure, "Because."],
+        store=store,
+        conversation=conversation,
+        target=Target(context_tokens=3_000),
+    )
+    result = run(desk.run("And now?"))
+    assert (result.ending, result.text) == (Ending.DONE, "Because.")
+    assert not any(isinstance(e.payload, Compaction) for e in conversation.entries())
+    assert any("no summary could be made" in notice.text for notice in desk.told(Notice))
+    desk.check()
+
+
+@pytest.mark.requirement("S4-14")
+def test_a_request_that_is_too_long_is_tried_again_with_less() -> None:
+    store = MemoryStore()
+    too_long = ContextOverflow("too long", status=400)
+    sizes: list[int] = []
+
+    def answer(request: Request) -> Any:
+        size = sum(len(m.text or "") for m in request.messages)
+        if "summary" in (request.messages[-1].text or ""):
+            return too_long
+        sizes.append(size)
+        return too_long if len(sizes) < 3 else "It fits."
+
+    provider = ScriptedProvider(iter(lambda: answer, None))
+    desk = Desk(provider, store=store, conversation=long_talk(store))
+    result = run(desk.run("And now?"))
+    assert (result.ending, result.text, result.turns) == (Ending.DONE, "It fits.", 1)
+    assert sizes[0] > sizes[1] > sizes[2]
+    assert any("trying again with less" in notice.text for notice in desk.told(Notice))
+    desk.check()
+
+
+def test_a_request_that_stays_too_long_is_surfaced() -> None:
+    desk = Desk([ContextOverflow("too long")] * 3)
+    result = run(desk.run("word " * 500))
+    assert result.ending is Ending.FAILED
+    assert isinstance(result.error, ContextOverflow)
+    desk.check()
+
+
+def test_an_overflow_in_the_middle_of_an_answer_leaves_what_came_beside_the_branch() -> None:
+    desk = Desk([[*HALF, ContextOverflow("too long")], "Shorter."])
+    assert run(desk.run()).text == "Shorter."
+    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "Shorter."]
+    assert texts(desk.provider.requests[1].messages)[-1] == "Go."
+    desk.check()

@@ -1,0 +1,139 @@
+"""A scripted tool does what its script says, and remembers what it was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from steno import ToolCall, ToolDefinition
+from steno.agent import Agent
+from steno.conversation import Conversation
+from steno.errors import ToolFailed
+from steno.ports import Capability, Stage, Tool, ToolOutput
+from steno.testing import ScriptedProvider, ScriptedTool, ScriptRanOut
+from tests.agent.working import call, calling, run
+
+pytestmark = pytest.mark.requirement("S4-16")
+
+
+class Aside:
+    """A stage that takes note."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def keep(self, data: bytes) -> str:
+        raise NotImplementedError
+
+    def recall(self, sha256: str) -> bytes:
+        raise NotImplementedError
+
+
+def answers_of(tool: Tool, times: int = 1) -> list[Any]:
+    async def main() -> list[Any]:
+        found: list[Any] = []
+        for number in range(times):
+            try:
+                found.append(await tool.run(call(f"c{number}", "t"), Aside()))
+            except Exception as exc:  # noqa: BLE001 - scripts raise anything
+                found.append(exc)
+        return found
+
+    return run(main())
+
+
+def test_texts_outputs_exceptions_and_functions_are_answers() -> None:
+    output, failure = ToolOutput.of("whole", details={"n": 1}), ToolFailed("no")
+
+    def plain(call: ToolCall, stage: Stage) -> str:
+        stage.say("hm")
+        return f"for {call.id}"
+
+    async def later(call: ToolCall, stage: Stage) -> Any:
+        return plain
+
+    tool = ScriptedTool("t", ["text", output, failure, plain, later])
+    assert answers_of(tool, 5) == [
+        ToolOutput.of("text"),
+        output,
+        failure,
+        ToolOutput.of("for c3"),
+        ToolOutput.of("for c4"),
+    ]
+    assert [c.id for c in tool.calls] == [c.id for c in tool.ended] == [f"c{n}" for n in range(5)]
+
+
+def test_without_a_script_every_call_is_fine() -> None:
+    assert answers_of(ScriptedTool("t"), 3) == [ToolOutput.of("ok")] * 3
+
+
+def test_a_script_that_ran_out_says_so() -> None:
+    first, second = answers_of(ScriptedTool("t", ["one"]), 2)
+    assert first == ToolOutput.of("one")
+    assert isinstance(second, ScriptRanOut)
+    assert "call 2" in str(second)
+
+
+def test_one_text_for_a_list_of_answers_is_refused() -> None:
+    with pytest.raises(TypeError, match="not one text"):
+        ScriptedTool("t", "text")
+
+
+def test_a_script_waits_for_the_test_and_knows_when_it_was_stopped() -> None:
+    async def main() -> None:
+        first, second = asyncio.Event(), asyncio.Event()
+        tool = ScriptedTool("t", [[first, second, "done"], [asyncio.Event(), "never"]])
+        task = asyncio.create_task(tool.run(call("c1", "t"), Aside()))
+        await tool.begun.wait()
+        first.set()
+        await asyncio.sleep(0)
+        assert (tool.ended, task.done()) == ([], False)
+        second.set()
+        assert await task == ToolOutput.of("done")
+        stopped = asyncio.create_task(tool.run(call("c2", "t"), Aside()))
+        await asyncio.sleep(0)
+        stopped.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stopped
+        assert [c.id for c in tool.stopped] == ["c2"]
+        assert [c.id for c in tool.ended] == ["c1"]
+
+    run(main())
+
+
+def test_capability_subjects_and_preview_are_what_the_script_says() -> None:
+    async def shown(tool: ScriptedTool) -> tuple[tuple[str, ...], str]:
+        return tool.subjects(call("c1", "t")), await tool.preview(call("c1", "t"))
+
+    fixed = ScriptedTool("t", capability=Capability.EXECUTE, subjects=["ls"], preview="$ ls")
+    assert fixed.capability is Capability.EXECUTE
+    assert run(shown(fixed)) == (("ls",), "$ ls")
+    made = ScriptedTool("t", subjects=lambda c: (c.id,), preview=lambda c: c.name)
+    assert run(shown(made)) == (("c1",), "t")
+    for broken in (
+        ScriptedTool("t", subjects=ToolFailed("no")),
+        ScriptedTool("t", preview=ToolFailed("no")),
+    ):
+        with pytest.raises(ToolFailed):
+            run(shown(broken))
+
+
+def test_arguments_are_anything_unless_parameters_say_otherwise() -> None:
+    anything = ScriptedTool("t").definition
+    assert isinstance(anything, ToolDefinition)
+    assert anything.check(call("c1", "t", whatever=[1, {"a": None}])) == ()
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    assert ScriptedTool("t", parameters=schema).definition.check(call("c1", "t", n="x"))
+
+
+def test_an_agent_uses_it_like_any_tool() -> None:
+    weather = ScriptedTool("weather", ["Sunny."])
+    provider = ScriptedProvider([calling(call("c1", "weather", town="Oslo")), "It is sunny."])
+    agent = Agent(provider, Conversation(), tools=[weather])
+    assert run(agent.run("How is the weather?")).text == "It is sunny."
+    assert weather.calls[0].get("town", str) == "Oslo"

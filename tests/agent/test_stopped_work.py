@@ -1,0 +1,296 @@
+"""What is being done when a run is stopped: tools, streams, questions; and who does not listen."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from itertools import repeat
+
+import pytest
+
+from steno import ChatMessage, Finished, Outcome, StopReason, TextDelta
+from steno.agent import (
+    CallStarted,
+    Ending,
+    Limits,
+    LoopEvent,
+    Recorded,
+    RunResult,
+)
+from steno.agent.dispatch import STOPPED
+from steno.agent.loop import NOT_RUN
+from steno.call import ToolCall
+from steno.event import Event
+from steno.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.ports import Stage
+from steno.request import Request
+from steno.testing import ScriptedTool
+from tests.agent.test_stopping import answer, ticks, work
+from tests.agent.working import (
+    LIMIT_S,
+    Desk,
+    allowing,
+    call,
+    calling,
+    check_record,
+    reader,
+    run,
+    writer,
+)
+
+
+def test_a_tool_that_is_stopped_may_end_what_it_began() -> None:
+    async def main() -> None:
+        cleaned: list[str] = []
+
+        async def hang(call: ToolCall, stage: Stage) -> str:
+            try:
+                await asyncio.Future()
+            finally:
+                await asyncio.sleep(0)
+                cleaned.append(call.id)
+            return "never"
+
+        tool = writer("write", hang)
+        desk = Desk([calling(call("c1", "write"))], tool, gate=allowing("write"))
+        task = asyncio.create_task(desk.run())
+        await tool.begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert cleaned == ["c1"]
+        assert (desk.result.text, desk.result.outcome) == (STOPPED, Outcome.CANCELLED)
+        desk.check()
+
+    run(main())
+
+
+def test_what_was_done_in_the_last_moment_is_recorded_as_done() -> None:
+    async def main() -> None:
+        async def finish(call: ToolCall, stage: Stage) -> str:
+            try:
+                await asyncio.Future()
+            except asyncio.CancelledError:
+                return "done all the same"
+            raise AssertionError
+
+        tool = writer("write", finish, "second")
+        turns = [calling(call("c1", "write"), call("c2", "write")), "Never said."]
+        desk = Desk(turns, tool, gate=allowing("write"))
+        task = asyncio.create_task(desk.run())
+        await tool.begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [r.text for r in desk.results] == ["done all the same", NOT_RUN]
+        assert len(desk.provider.requests) == 1
+        desk.check()
+
+    run(main())
+
+
+def test_readers_that_ended_before_the_others_were_stopped_keep_their_results() -> None:
+    async def main() -> None:
+        hanging = reader("hang", [asyncio.Event(), "never"])
+        quick = reader("quick", "soon")
+        turn = calling(call("c1", "hang"), call("c2", "quick"))
+        desk = Desk([turn], hanging, quick)
+        task = asyncio.create_task(desk.run())
+        await quick.begun.wait()
+        await ticks(2)
+        desk.agent.interrupt()
+        assert (await task).ending is Ending.INTERRUPTED
+        assert [(r.text, r.outcome) for r in desk.results] == [
+            (STOPPED, Outcome.CANCELLED),
+            ("soon", Outcome.OK),
+        ]
+        assert hanging.stopped
+        desk.check()
+
+    run(main())
+
+
+class Leaping(asyncio.SelectorEventLoop):
+    """A loop whose clock can be put forward."""
+
+    leapt_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.leapt_s
+
+
+def out_of_time(desk: Desk, kind: type[LoopEvent]) -> RunResult:
+    """Run with a limit of ten seconds, which are up at the first event of a kind."""
+
+    async def main() -> RunResult:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, Leaping)
+
+        def watch(event: LoopEvent) -> None:
+            if isinstance(event, kind):
+                loop.leapt_s = 11
+
+        async with asyncio.timeout(LIMIT_S):
+            return await desk.agent.run("Go.", watch=watch)
+
+    with asyncio.Runner(loop_factory=Leaping) as runner:
+        return runner.run(main())
+
+
+@pytest.mark.requirement("S4-14")
+def test_a_tool_that_runs_when_time_is_up_is_stopped() -> None:
+    tool = reader("read", [asyncio.Event(), "never"])
+    desk = Desk([calling(call("c1", "read"))], tool, limits=Limits(seconds=10))
+    result = out_of_time(desk, CallStarted)
+    assert (result.ending, result.reason) == (Ending.LIMIT, "10 seconds")
+    assert desk.result.text == STOPPED
+    assert len(tool.stopped) == 1
+    desk.check()
+
+
+@pytest.mark.requirement("S4-14")
+def test_a_model_that_speaks_when_time_is_up_is_cut_short_and_what_it_said_stays() -> None:
+    desk = Desk([[TextDelta(0, "I think"), asyncio.Event()]], limits=Limits(seconds=10))
+    result = out_of_time(desk, TextDelta)
+    assert (result.ending, result.text) == (Ending.LIMIT, "I think")
+    assert desk.conversation.messages()[-1].text == "I think"
+    desk.check()
+
+
+def test_time_is_up_also_for_tools_that_take_no_notice() -> None:
+    async def stubborn(call: ToolCall, stage: Stage) -> str:
+        try:
+            await asyncio.Future()
+        except asyncio.CancelledError:
+            return "so what"
+        raise AssertionError
+
+    tool = reader("read", *[stubborn] * 2)
+    desk = Desk(repeat(answer), tool, limits=Limits(seconds=10))
+    assert out_of_time(desk, CallStarted).ending is Ending.LIMIT
+    assert [r.text for r in desk.results] == ["so what", "so what"]
+    desk.check()
+
+
+@pytest.mark.parametrize("prompt", ["And now?", None])
+def test_an_interruption_while_old_calls_are_settled_keeps_the_prompt(prompt: str | None) -> None:
+    async def main() -> None:
+        hanging = reader("read", [asyncio.Event(), "never"])
+        desk = Desk(["Well."], hanging)
+        desk.conversation.append(ChatMessage.user("Go."))
+        desk.conversation.append(calling(call("c1", "read"), call("c2", "read")))
+        task = asyncio.create_task(desk.run(prompt))
+        await hanging.begun.wait()
+        desk.agent.interrupt()
+        result = await task
+        assert (result.ending, result.turns) == (Ending.INTERRUPTED, 0)
+        said = [m.text for m in desk.conversation.messages() if isinstance(m, UserMessage)]
+        assert said == ["Go.", *([] if prompt is None else [prompt])]
+        assert [r.text for r in desk.results] == [STOPPED, NOT_RUN]
+        desk.check()
+
+    run(main())
+
+
+def test_an_interruption_from_between_two_steps_is_not_lost() -> None:
+    desk = Desk(repeat(answer), ScriptedTool("read", repeat(work)))
+
+    def watch(event: LoopEvent) -> None:
+        message = event.entry.message if isinstance(event, Recorded) else None
+        if isinstance(message, ToolResultMessage) and message.tool_call_id == "c1":
+            desk.agent.steer("Later.")
+        elif isinstance(message, UserMessage) and message.text == "Later.":
+            desk.agent.interrupt()  # it was just heard: no step is under way
+
+    result = run(desk.agent.run("Go.", watch=watch))
+    assert (result.ending, result.turns) == (Ending.INTERRUPTED, 1)
+    check_record(desk.conversation, desk.store)
+
+
+def test_nothing_happens_if_an_idle_agent_is_interrupted() -> None:
+    desk = Desk(["Done."])
+    desk.agent.interrupt()
+    assert run(desk.run()).ending is Ending.DONE
+
+
+def test_keyboard_interrupt_in_a_tool_ends_the_program_and_not_the_record() -> None:
+    desk = Desk(
+        [calling(call("c1", "read"), call("c2", "read"))], reader("read", KeyboardInterrupt(), "ok")
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run(desk.run())
+    assert not desk.agent.is_running
+    desk.check()
+
+
+def test_a_task_that_was_cancelled_before_may_still_interrupt_a_run() -> None:
+    """Who cleans up after a cancellation, with an agent, can stop it like anybody else."""
+
+    async def main() -> None:
+        hanging = reader("read", [asyncio.Event(), "never"])
+        desk = Desk([calling(call("c1", "read"))], hanging)
+
+        async def clean_up() -> Ending:
+            try:
+                await asyncio.Future()
+            except asyncio.CancelledError:
+                result = await desk.run()
+                return result.ending
+            raise AssertionError
+
+        task = asyncio.create_task(clean_up())
+        await asyncio.sleep(0)
+        task.cancel()
+        await hanging.begun.wait()
+        desk.agent.interrupt()
+        assert await task is Ending.INTERRUPTED
+
+    run(main())
+
+
+class Deaf:
+    """A provider, and its stream, that takes no notice of a cancellation."""
+
+    def __init__(self) -> None:
+        self.reading = asyncio.Event()
+        events: list[Event] = [TextDelta(0, "Never mind."), Finished(StopReason.END_TURN)]
+        self._events = iter(events)
+
+    def stream(self, request: Request) -> Deaf:
+        return self
+
+    def __aiter__(self) -> Deaf:
+        return self
+
+    async def __anext__(self) -> Event:
+        if not self.reading.is_set():
+            self.reading.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.Future()
+        for event in self._events:
+            return event
+        raise StopAsyncIteration
+
+    async def __aenter__(self) -> Deaf:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
+
+    def message(self) -> AssistantMessage:
+        return ChatMessage.assistant("Never mind.", stop_reason=StopReason.END_TURN)
+
+
+def test_a_provider_that_takes_no_notice_does_not_keep_a_run_from_being_cancelled() -> None:
+    async def main() -> None:
+        deaf = Deaf()
+        desk = Desk(deaf)
+        task = asyncio.create_task(desk.run())
+        await deaf.reading.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert desk.conversation.messages()[-1].text == "Never mind."
+        desk.check()
+
+    run(main())

@@ -1,0 +1,286 @@
+"""`steno usage`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage, Usage
+from steno.chain import digest_of
+from steno.entry import Entry, ModelChange, Payload
+from steno.record import MAIN, Header, Record
+from steno.store import MemoryStore, Store, open_store
+from tests.cli.program import keep, on_terminal, steno
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+GPT = "openai/gpt-4o"
+"""2.50 for a million tokens read, 1.25 where they come from a cache, 10 for a million written."""
+OWN = "ollama/llama3.2"
+
+
+def said(read: int, written: int, cached: int | None = None) -> Payload:
+    usage = Usage(input_tokens=read, output_tokens=written, cache_read_tokens=cached)
+    return ChatMessage.assistant("So.", usage=usage)
+
+
+def entries(*steps: tuple[Payload, datetime | None]) -> list[Entry]:
+    """Return entries one behind the other."""
+    return [
+        Entry(id=f"e{number}", parent=f"e{number - 1}" if number else None, time=time, payload=said)
+        for number, (said, time) in enumerate(steps)
+    ]
+
+
+def add(store: Store, session: str, some: Sequence[Entry]) -> None:
+    """Keep entries as a session."""
+
+    def records() -> Iterator[Record]:
+        digests: dict[str | None, str | None] = {None: None}
+        for seq, entry in enumerate(some, start=1):
+            digests[entry.id] = digest = digest_of(entry, digests[entry.parent])
+            yield Record(seq=seq, branch=MAIN, entry=entry, digest=digest)
+
+    store.add_session(Header(id=session, created_at=NOON), records())
+
+
+def new_model(name: str) -> tuple[Payload, datetime]:
+    return ModelChange(old="", new=name), NOON
+
+
+def made(address: str) -> None:
+    """Keep two sessions on two days, with a model that costs something and one that may not."""
+    store = MemoryStore()
+    add(
+        store,
+        "first",
+        entries(
+            new_model(GPT),
+            (ChatMessage.user("Go"), NOON),
+            (said(1_000_000, 100_000, 400_000), NOON),
+            (said(2_000, 100), NOON + DAY),
+        ),
+    )
+    add(store, "second", entries(new_model(OWN), (said(500, 50), NOON + DAY)))
+    keep(store, address)
+
+
+def test_tokens_and_costs_are_added_up_by_model(address: str) -> None:
+    made(address)
+    told = steno("usage")
+    assert told.out.splitlines() == [
+        "model            turns      input   cached   output      USD",
+        "openai/gpt-4o        2  1,002,000  400,000  100,100   3.0060",
+        "ollama/llama3.2      1        500        \N{EN DASH}       50        \N{EN DASH}",
+        "total                3  1,002,500  400,000  100,150  3.0060+",
+    ]
+    assert told.err == (
+        "steno: no price is known for ollama/llama3.2; such turns are in no sum of costs\n"
+    )
+    assert told.status == 0
+
+
+def test_tokens_and_costs_are_added_up_by_day(address: str) -> None:
+    made(address)
+    assert steno("usage", "--by", "day", "--all").out.splitlines() == [
+        "day         turns      input   cached   output      USD",
+        "2025-06-01      1  1,000,000  400,000  100,000   3.0000",
+        "2025-06-02      2      2,500        \N{EN DASH}      150  0.0060+",
+        "total           3  1,002,500  400,000  100,150  3.0060+",
+    ]
+
+
+def test_tokens_and_costs_are_added_up_by_session(address: str) -> None:
+    made(address)
+    first, second = (
+        line.split() for line in steno("usage", "--by", "session").out.splitlines()[1:3]
+    )
+    assert first == ["first", "2", "1,002,000", "400,000", "100,100", "3.0060"]
+    assert second == ["second", "1", "500", "\N{EN DASH}", "50", "\N{EN DASH}"]
+
+
+def test_one_sum_needs_no_total(address: str) -> None:
+    made(address)
+    told = steno("usage", "first")
+    assert len(told.out.splitlines()) == 2
+    assert told.err == ""
+
+
+def test_only_what_is_named_counts(address: str) -> None:
+    made(address)
+    told = steno("usage", "sec", "second", "--by", "session", "--json")
+    assert [json.loads(line)["session"] for line in told.out.splitlines()] == ["second"]
+
+
+def test_only_what_is_late_enough_counts(address: str) -> None:
+    made(address)
+    told = steno("usage", "--since", "2025-06-02", "--json")
+    assert [
+        (json.loads(line)["model"], json.loads(line)["turns"]) for line in told.out.splitlines()
+    ] == [
+        (GPT, 1),
+        (OWN, 1),
+    ]
+    told = steno("usage", "--since", "1h")
+    assert (told.out, told.err) == ("", "steno: no model has said how many tokens it used\n")
+
+
+def test_programs_get_an_object_for_each_sum(address: str) -> None:
+    made(address)
+    first, second = map(json.loads, steno("usage", "--json").out.splitlines())
+    assert first == {
+        "model": GPT,
+        "turns": 2,
+        "input_tokens": 1_002_000,
+        "output_tokens": 100_100,
+        "cache_read_tokens": 400_000,
+        "cache_write_tokens": None,
+        "thinking_tokens": None,
+        "cost_usd": "3.006",
+        "unpriced_models": [],
+    }
+    assert (second["cost_usd"], second["unpriced_models"]) == (None, [OWN])
+
+
+def test_what_was_left_behind_was_paid_for_at_the_price_of_its_model(address: str) -> None:
+    with open_store(address) as store:
+        conversation = store.new([ChatMessage.user("Go")], id="talk")
+        start = conversation.change_model(GPT)
+        conversation.append(said(1_000, 0))
+        conversation.change_model(OWN)
+        conversation.append(ChatMessage.user("And?"))
+        conversation.append(said(10, 0))
+        conversation.rewind(start.id)
+        conversation.append(said(2_000, 0))
+    sums = {
+        told["model"]: told["input_tokens"]
+        for told in map(json.loads, steno("usage", "talk", "--json").out.splitlines())
+    }
+    assert sums == {GPT: 3_000, OWN: 10}
+
+
+def test_what_a_copy_shares_with_its_original_counts_once(address: str) -> None:
+    made(address)
+    with open_store(address) as store:
+        copy = store.clone("first")
+        copy.append(ChatMessage.user("More"))
+        copy.append(said(7_000, 0))
+        store.clone(copy.id)
+    everything = json.loads(steno("usage", "--json").out.splitlines()[0])
+    assert (everything["turns"], everything["input_tokens"]) == (3, 1_009_000)
+    alone = json.loads(steno("usage", copy.id, "--json").out)
+    assert (alone["turns"], alone["input_tokens"]) == (3, 1_009_000)
+
+
+def test_turns_of_the_same_id_in_sessions_that_are_no_copies_all_count(address: str) -> None:
+    store = MemoryStore()
+    for session in ("one", "two"):
+        add(store, session, entries(new_model(GPT), (said(10, 1), NOON)))
+    keep(store, address)
+    assert json.loads(steno("usage", "--json").out)["turns"] == 2
+
+
+def test_turns_without_a_time_or_a_model_are_on_no_day_and_of_no_price(address: str) -> None:
+    store = MemoryStore()
+    add(store, "old", entries((said(10, 1), None)))
+    keep(store, address)
+    told = steno("usage", "--by", "day")
+    assert told.out.splitlines()[1].split() == [
+        "\N{EN DASH}",
+        "1",
+        "10",
+        "\N{EN DASH}",
+        "1",
+        "\N{EN DASH}",
+    ]
+    assert "no price is known for a model that was not recorded" in told.err
+    assert json.loads(steno("usage", "--by", "day", "--json").out)["day"] is None
+    assert steno("usage", "--since", "2000-01-01").out == ""
+
+
+def test_a_cost_that_is_almost_nothing_is_not_nothing(address: str) -> None:
+    store = MemoryStore()
+    add(store, "tiny", entries(new_model(GPT), (said(10, 0), NOON)))
+    keep(store, address)
+    assert steno("usage").out.splitlines()[1].split()[-1] == "<0.0001"
+
+
+def test_names_of_models_are_harmless_on_a_terminal(address: str) -> None:
+    store = MemoryStore()
+    add(store, "evil", entries(new_model("evil/\x1b]0;x\x07model"), (said(10, 0), NOON)))
+    keep(store, address)
+    told = steno("usage")
+    assert "\x1b" not in told.out + told.err
+    assert "\\x1b" in told.out
+
+
+def test_a_session_that_is_damaged_is_passed_over(tmp_path: Path) -> None:
+    address = f"jsonl:{tmp_path / 'store'}"
+    made(address)
+    (file,) = (tmp_path / "store").rglob("second*.jsonl")
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:-1], lines[-1][:-9], lines[-1]]) + "\n")
+    told = steno("usage", "--store", address)
+    assert told.status == 1
+    assert GPT in told.out
+    assert OWN not in told.out
+    assert "session second" in told.err
+
+
+def test_nothing_to_add_up_is_said() -> None:
+    told = steno("usage")
+    assert (told.status, told.out) == (0, "")
+    assert told.err == "steno: no model has said how many tokens it used\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["nobody"], 1), (["first", "--all"], 2), (["--by", "week"], 2), (["--since", "soon"], 2)],
+)
+def test_what_makes_no_sense_is_refused(address: str, arguments: list[str], status: int) -> None:
+    made(address)
+    told = steno("usage", *arguments)
+    assert told.status == status
+    assert told.out == ""
+
+
+# -- on a terminal -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["day", "session"])
+def test_people_get_a_small_chart(address: str, by: str) -> None:
+    made(address)
+    told = on_terminal("usage", "--by", by, environment={"NO_COLOR": "1", "TERM": "dumb"})
+    assert told.status == 0
+    _, first, second, total = told.out.splitlines()[:4]
+    assert first.count("█") == 16
+    assert second.count("█") == 0
+    assert "█" not in total
+    assert all(len(line) <= 80 for line in (first, second, total))
+
+
+def test_bars_are_of_costs_where_all_are_known(address: str) -> None:
+    store = MemoryStore()
+    add(
+        store,
+        "both",
+        entries(new_model(GPT), (said(40_000, 0), NOON), (said(0, 5_000), NOON + DAY)),
+    )
+    keep(store, address)
+    told = on_terminal("usage", "--by", "day", environment={"NO_COLOR": "1", "TERM": "dumb"})
+    first, second = told.out.splitlines()[1:3]
+    assert (first.count("█"), second.count("█")) == (16, 8)
+
+
+def test_without_a_price_list_it_is_said_how_to_get_one(address: str) -> None:
+    made(address)
+    program = "import sys; sys.modules['genai_prices'] = None; from steno.cli import main; sys.exit(main())"
+    told = on_terminal("usage", command=[sys.executable, "-c", program])
+    assert told.status == 0
+    assert "prices are not known here: pip install 'steno[prices]'" in told.out
+    assert "3.0060" not in told.out
