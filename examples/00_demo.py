@@ -1,127 +1,192 @@
-"""A tour in one minute: a tool, a stream, a history, a repair, two providers, a log, a file."""
+"""The tour: an agent mends a project, and what it did is looked at, proved and played again.
 
-import logging
+Everything happens in a folder of its own, with a home of its own, and is gone at the end. The
+commands are real: `sh` runs them as they stand there.
+"""
+
+import os
+import subprocess
 import sys
-import tempfile
+import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from steno import (
     Assembler,
     ChatMessage,
-    ConversationHistory,
     Event,
     Finished,
-    OutOfOrder,
     Request,
     StopReason,
     TextDelta,
-    ToolCall,
     ToolCallDelta,
     ToolDefinition,
     ToolResult,
     check_order,
     repair,
 )
-from steno.codec import Document, decode_document, encode_document
-from steno.entry import ApprovalStatus
-from steno.store import open_store
+from steno.message import Message
 from steno.wire import load_wire
 
 
-def heading(text: str) -> None:
-    print(f"\n── {text} " + "─" * (76 - len(text)))
+class Step(NamedTuple):
+    """What is shown, and why; and the command that shows it."""
+
+    title: str
+    command: str
+    is_optional: bool = False
 
 
-logging.basicConfig(format="  logged: %(message)s", stream=sys.stdout)
-print("A chat with a model and its tools: described, streamed, mended, translated, kept for good.")
+PROJECT = {
+    "stats.py": """\
+def mean(values):
+    return sum(values) / 2
+""",
+    "test_stats.py": """\
+import unittest
 
-heading("a tool, described by the function that does the work")
+from stats import mean
+
+
+class Means(unittest.TestCase):
+    def test_mean_of_three(self):
+        self.assertEqual(mean([1, 2, 6]), 3)
+""",
+}
+STEPS = (
+    Step("A throw-away project. Its test says that the mean of 1, 2 and 6 is 3.", "cat stats.py"),
+    Step(
+        "An agent is to run the test. Only reading is free, and nobody can be asked: it is denied.",
+        "steno -p 'run python3 -m unittest' --model offline",
+    ),
+    Step(
+        "With a rule it may run this one command, in a sandbox where there is one. The test fails.",
+        "steno -c -p 'run python3 -m unittest' --allow 'bash(python3 -m unittest)'",
+    ),
+    Step(
+        "It mends the code: an edit of one file is allowed, too. Now the test passes.",
+        """\
+steno -c -p 'replace "/ 2" with "/ len(values)" in stats.py, then run python3 -m unittest' \\
+    --allow 'edit(stats.py)' --allow 'bash(python3 -m unittest)'""",
+    ),
+    Step(
+        "Another way to go on, in a branch that shares the past; in plan mode it can only look.",
+        "steno -c --fork review --mode plan -p 'search for \"mean\" in .'",
+    ),
+    Step("All of it is one session, which is a tree.", "steno sessions tree last"),
+    Step(
+        "Who decided what: each call that was run, and the rule that allowed it.",
+        "steno audit last --decision approved",
+    ),
+    Step("A chain of digests proves that nothing was changed since.", "steno verify last"),
+    Step(
+        "The session runs again from its record, through the same loop, and ends in the same digest.",
+        "steno replay last",
+    ),
+    Step(
+        "A real language model, on this machine: 135 million parameters, so expect little of it.",
+        """\
+steno -p 'Name a colour.' --model embedded --no-session \\
+    --system-prompt 'Answer in one short sentence.' --max-tokens 40 --temperature 0""",
+        is_optional=True,
+    ),
+)
+KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "NO_COLOR", "TMPDIR")
+
+
+# -- at the command line ---------------------------------------------------------------------
+
+
+def run_steps(folder: Path) -> None:
+    """Show every step, and stop at the first that fails."""
+    project = folder / "project"
+    project.mkdir()
+    for name, text in PROJECT.items():
+        (project / name).write_text(text)
+    environ = {name: os.environ[name] for name in KEPT if name in os.environ}
+    environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environ["PATH"]])
+    environ["HOME"] = str(folder)
+    for number, step in enumerate(STEPS, start=1):
+        announce(number, step.title)
+        print(bold(f"$ {step.command}"), flush=True)
+        status = subprocess.run(
+            step.command,
+            shell=True,
+            cwd=project,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
+        if status != 0 and not step.is_optional:
+            sys.exit(f"demo: the command failed with exit status {status}")
+        if status != 0:
+            print("This step is left out.", flush=True)
+
+
+def announce(number: int, title: str) -> None:
+    """Say how far it is, and what comes."""
+    print("\n" + bold(f"[{number}/{len(STEPS) + 1}] {title}") + "\n", flush=True)
+
+
+def bold(text: str) -> str:
+    """Make a line stand out on a terminal, and leave it alone in a file."""
+    is_plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
+    return text if is_plain else f"\x1b[1m{text}\x1b[0m"
+
+
+# -- as a library ----------------------------------------------------------------------------
 
 
 def read_file(path: str, limit: int = 100) -> str:
-    """Read the first lines of a text file.
-
-    Args:
-        path: Where it is, from the project's root.
-        limit: How many lines at most.
-    """
+    """Read the first lines of a text file."""
     return f"{path}: {limit} lines at most"
 
 
-tool = ToolDefinition.from_function(read_file)
-print(tool.name, "-", tool.description)
-for name, schema in tool.parameters["properties"].items():
-    print(f"  {name:6} {schema['type']:8} {schema['description']}")
+def show_library() -> None:
+    """Show what stands below all that: streams, repair, two providers."""
+    pieces: list[Event] = [
+        TextDelta(0, "I read "),
+        TextDelta(0, "both."),
+        ToolCallDelta(0, "call_a", "read_file", '{"path": "REA'),
+        ToolCallDelta(0, None, None, 'DME.md"}'),
+        ToolCallDelta(0, "call_b", "read_file", '{"path": "a.py"}'),
+        Finished(StopReason.END_TURN, "stop"),
+    ]
+    assembler = Assembler()
+    for piece in pieces:
+        assembler.feed(piece)
+    turn = assembler.message()
+    print("a stream, from a server that numbers both calls 0 and cuts anywhere:")
+    for part in (turn.text, *[f"{call.name} {call.arguments}" for call in turn.tool_calls]):
+        print(f"  {part}")
 
-heading("a stream, from a server that numbers both calls 0 and cuts anywhere")
-stream: list[Event] = [
-    TextDelta(0, "I read "),
-    TextDelta(0, "both."),
-    ToolCallDelta(0, "call_a", "read_file", '{"path": "REA'),
-    ToolCallDelta(0, None, None, 'DME.md"}'),
-    ToolCallDelta(0, "call_b", "read_file", '{"path": 7, "depth": 2}'),
-    Finished(StopReason.END_TURN, "stop"),
-]
-assembler = Assembler()
-for event in stream:
-    for told in assembler.feed(event):
-        print(" ", told)
-turn = assembler.message()
-print(turn.text, [call.arguments for call in turn.tool_calls], turn.stop_reason)
+    killed: list[Message] = [
+        ChatMessage.user("Read both."),
+        turn,
+        ToolResult.success("call_a", read_file("README.md")),
+        ChatMessage.user("Are you still there?"),
+    ]
+    print("\na session that was killed before the second call had its result:")
+    for issue in check_order(killed):
+        print(f"  message {issue.position}: {issue.code} - {issue.remedy}")
+    mended = repair(killed).messages
+    print("what is sent of it:", ", ".join([str(message.role) for message in mended]))
 
-heading("a history, which takes nothing that a provider would refuse")
-history = ConversationHistory([ChatMessage.system("You help."), ChatMessage.user("Read both.")])
-history.add(turn)
-try:
-    history.add(ChatMessage.user("Well?"))
-except OutOfOrder as refusal:
-    print("refused:", refusal)
-for call in turn.tool_calls:
-    problems = tool.check(call)
-    if isinstance(call, ToolCall) and not problems:
-        result = ToolResult.success(call.id, read_file(call.get("path", str, "")))
-    else:
-        result = ToolResult.error(call.id, "; ".join(map(str, problems)))
-    history.add(result)
-    print(f"{call.id}: {result.text}")
+    tool = ToolDefinition.from_function(read_file)
+    request = Request(model="any", messages=mended, tools=(tool,), temperature=0.2)
+    print("\nthe same request, in the words of two providers:")
+    for name in ("openai_chat", "anthropic_messages"):
+        encoded = load_wire(name).encode_request(request)
+        roles = ", ".join([message["role"] for message in encoded.json["messages"]])
+        print(f"  {name:18} {len(encoded.body)} bytes: {roles}", *encoded.losses, sep="\n    ")
 
-heading("a session that was killed in mid-turn, and what is sent of it")
-torn = [*history.messages[:4], ChatMessage.user("Are you still there?")]
-for issue in check_order(torn):
-    print(f"message {issue.position}: {issue.code} - {issue.remedy}")
-for message in repair(torn).messages:
-    print(f"  {message.role:9} {message.text}")
 
-heading("the same request, in the words of two providers")
-request = Request(model="any", messages=history.messages, tools=(tool,), temperature=0.2)
-for name in ("openai_chat", "anthropic_messages"):
-    encoded = load_wire(name).encode_request(request)
-    roles = [message["role"] for message in encoded.json["messages"]]
-    print(f"{name:18} {len(encoded.body):5} bytes, {', '.join(roles)}")
-    for loss in encoded.losses:
-        print(f"{'':18} {loss}")
-
-heading("a log on disk: decisions, a branch, a proof that all is as it was")
-with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "demo.db") as store:
-    conversation = store.new(history.messages[:2], title="demo")
-    conversation.append(turn, decision="tool_call")
-    conversation.decide("call_a", ApprovalStatus.APPROVED, actor="ada")
-    conversation.decide("call_b", ApprovalStatus.DENIED, rule="depth <= 1")
-    for answer in history.messages[3:]:
-        conversation.append(answer)
-    conversation.fork("second thoughts", at=conversation.entries()[1].id)
-    conversation.switch("second thoughts")
-    conversation.append(ChatMessage.assistant("Neither is needed."))
-    for branch in conversation.branches:
-        print(f"{branch:16} {len(conversation.messages(branch))} messages")
-    again = store.open(conversation.id)
-    print("opened again:", again.messages() == conversation.messages(), "on", again.branch)
-    verification = store.verify(conversation.id)
-    print(f"{verification.entries} entries, intact: {verification.is_intact}")
-
-heading("a file, in which a newer program left something we have no name for")
-stored = encode_document(Document.of(history, id="demo")).decode()
-stored = stored.replace('"text":"You help."', '"text":"You help.","mood":"\\u2600"', 1)
-document = decode_document(stored)
-print(f"{len(document.messages)} messages, the first says: {document.messages[0].text}")
-print("written back to the letter:", encode_document(document).decode() == stored)
+begin = time.monotonic()
+print("The model is the offline assistant (no key, no network); everything around it is real.")
+with TemporaryDirectory(prefix="steno-demo-") as temporary:
+    run_steps(Path(temporary).resolve())
+announce(len(STEPS) + 1, "The same as a library, and what keeps it from breaking.")
+show_library()
+print(f"\nThat was all, in {time.monotonic() - begin:.0f} s; the folder is gone.")

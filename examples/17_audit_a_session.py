@@ -1,0 +1,60 @@
+"""Say afterwards who decided what, prove that nobody changed it, and take out what must go.
+
+`steno audit`, `steno verify` and `steno sessions redact` do the same at a terminal.
+"""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from steno import ChatMessage, ToolCall
+from steno.agent import Agent, Capability, Gate, Permissions
+from steno.entry import Approval
+from steno.errors import Damaged
+from steno.store import open_store
+from steno.testing import ScriptedProvider
+from steno.tools import tool
+from steno.views import Query, select
+
+
+@tool(capability=Capability.NETWORK, subjects=lambda to, text: [to])
+def send(to: str, text: str) -> str:
+    """Send a letter."""
+    return f"sent {len(text)} characters"
+
+
+def letter(to: str) -> ToolCall:
+    """Return a call as a model would make it."""
+    return ToolCall.create("send", {"to": to, "text": "The PIN is 4711."}, id=f"to-{to}")
+
+
+with TemporaryDirectory() as folder, open_store(f"jsonl:{folder}") as store:
+    conversation = store.new(id="letters")
+    turn = ChatMessage.assistant("I write to both.", [letter("bob"), letter("eve")])
+    provider = ScriptedProvider([turn, "Bob has it."])
+    gate = Gate(Permissions.of(allow=["send(bob)"], deny=["send(eve)"]))
+    agent = Agent(provider, conversation, tools=[send], gate=gate, actor="ada")
+    asyncio.run(agent.run("Tell bob and eve the PIN."))
+
+    print("who decided what")
+    for entry in select(conversation.entries(), Query(tool="send")):
+        payload = entry.payload
+        if isinstance(payload, Approval):
+            print(f"  {payload.call_id}: {payload.status} by rule {payload.rule}")
+        elif entry.message is not None and entry.message.tool_call_id:
+            print(f"  {entry.message.tool_call_id}: {entry.decision}: {entry.message.text}")
+
+    print("\nthe PIN is taken out; that it was, by whom and why stays")
+    for hit in store.search("PIN"):
+        store.redact("letters", hit.entry.id, actor="ada", reason="a PIN")
+    proof = store.verify("letters")
+    print(f"  intact: {proof.is_intact}, {proof.redacted} entries without content")
+    print("  found:", store.search("4711"))
+
+    print("\nsomebody writes another name into the file")
+    [file] = Path(folder).rglob("letters.jsonl")
+    file.write_text(file.read_text().replace("send(bob)", "send(eve)"))
+    try:
+        store.verify("letters")
+    except Damaged as damage:
+        print(" ", str(damage).partition(";")[0])
