@@ -20,6 +20,7 @@ from steno.message import (
     ToolResultMessage,
     UserMessage,
 )
+from steno.usage import Usage
 from steno.value import NOTHING, Value, check_fields, check_sha256, refuse
 
 FORMAT_VERSION: Final = 2
@@ -111,6 +112,8 @@ class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
 
     through: str
     summary: str
+    usage: Usage | None = None
+    """What it took to make it, where a model did."""
 
     def __post_init__(self) -> None:
         self._check("through", "summary")

@@ -16,6 +16,7 @@ from steno.content import Block, FileReference, Image, Opaque, Resource, Text, T
 from steno.entry import (
     Approval,
     ApprovalStatus,
+    Compaction,
     Control,
     Entry,
     Feedback,
@@ -128,9 +129,15 @@ def usage_of(entries: Iterable[Entry]) -> Usage:
     """Add up the tokens of all turns; what no provider reported stays None."""
     total = Usage()
     for entry in entries:
-        if isinstance(entry.payload, AssistantMessage) and entry.payload.usage is not None:
-            total += entry.payload.usage
+        total += usage_in(entry)
     return total
+
+
+def usage_in(entry: Entry) -> Usage:
+    """Return the tokens that an entry took: a turn, or a summary that a model made."""
+    payload = entry.payload
+    used = payload.usage if isinstance(payload, (AssistantMessage, Compaction)) else None
+    return Usage() if used is None else used
 
 
 def spent_by_model(
@@ -143,7 +150,7 @@ def spent_by_model(
         payload = entry.payload
         if isinstance(payload, ModelChange):
             model = payload.new
-        elif isinstance(payload, AssistantMessage) and payload.usage is not None:
+        elif isinstance(payload, (AssistantMessage, Compaction)) and payload.usage is not None:
             usages[model] = usages.get(model, Usage()) + payload.usage
     return {
         name: Spent(usage, None if (price := price_of(name)) is None else cost_of(usage, price))

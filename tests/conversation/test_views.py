@@ -258,6 +258,17 @@ def test_tokens_add_up_and_what_nobody_reported_stays_unknown() -> None:
     assert usage_of([]) == Usage()
 
 
+def test_what_a_summary_took_counts_too() -> None:
+    used = Usage(input_tokens=1_000_000, output_tokens=10)
+    summed_up = [
+        entry(ModelChange(old="", new="large")),
+        entry(Compaction(through="e", summary="a", usage=used)),
+    ]
+    assert usage_of(summed_up) == used
+    [spent] = spent_by_model(summed_up, lambda _: Price(Decimal(3), Decimal(0))).values()
+    assert spent == Spent(used, Decimal(3))
+
+
 def test_cost_is_told_by_the_model_that_answered() -> None:
     conversation = Conversation()
     conversation.append(turn(input_tokens=1))

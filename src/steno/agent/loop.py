@@ -293,9 +293,8 @@ class Run:
             self._notebook.tell(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
             return False
         self._usage += usage
-        payload = Compaction(through=through, summary=summary)
-        audit = {"model": setup.model, "tokens": usage.total_tokens}
-        self._notebook.record(payload, audit=audit)
+        payload = Compaction(through=through, summary=summary, usage=usage)
+        self._notebook.record(payload, audit={"model": setup.model} if setup.model else None)
         return True
 
     def _narrow(self, built: Built, exc: StenoError) -> None:

@@ -28,7 +28,7 @@ from steno.cli.place import (
 )
 from steno.cli.printable import on_one_line
 from steno.cli.progress import progress
-from steno.entry import Entry
+from steno.entry import Compaction, Entry
 from steno.message import AssistantMessage
 from steno.providers.prices import has_prices, price_of
 from steno.record import Header
@@ -164,7 +164,7 @@ def _turns_among(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, 
     for entry in entries:
         nodes[entry.id] = node = Node(entry, nodes.get(entry.parent), None)
         payload = entry.payload
-        if isinstance(payload, AssistantMessage) and payload.usage is not None:
+        if isinstance(payload, AssistantMessage | Compaction) and payload.usage is not None:
             model = node.in_force.model or ""
             price = _price_on(model, None if entry.time is None else _midday(entry.time))
             cost = None if price is None else cost_of(payload.usage, price)
