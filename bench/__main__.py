@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import (
+    agent,
     arguments,
     assembly,
     codec,
@@ -37,6 +38,7 @@ WORKS: dict[str, Callable[[Stopwatch], list[Finding]]] = {
     "tools": tools.run,
     "wires": wires.run,
     "log": log.run,
+    "agent": agent.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

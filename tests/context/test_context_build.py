@@ -22,7 +22,7 @@ from steno.entry import (
     Repair,
     Rewind,
 )
-from steno.errors import InvalidRequest, InvalidValue
+from steno.errors import InvalidRequest, Unavailable
 from steno.message import Message, SystemMessage, UserMessage
 from steno.store import MemoryStore
 from steno.tool import ToolDefinition
@@ -107,17 +107,38 @@ def test_what_lies_beside_the_record_is_brought_back() -> None:
     conversation = store.new([ChatMessage.user("u"), *turn("c", long)])
     entries = conversation.entries()
     assert isinstance(entries[2].payload.content[0], Resource)  # type: ignore[union-attr]
-    built = ContextBuilder().build(entries, Target(), messages=conversation.messages())
+    built = ContextBuilder().build(entries, Target(), bring_back=conversation.bring_back)
     assert built.request.messages[2].text == long
+    assert built.request.messages == conversation.messages()
 
 
-def test_messages_that_are_not_those_of_the_entries_are_refused() -> None:
-    entries = log(ChatMessage.user("u"), ChatMessage.assistant("a"))
+def test_only_what_lies_beside_the_record_is_brought_back_and_only_once() -> None:
+    conversation = MemoryStore().new([ChatMessage.user("u"), *turn("c", "x" * 300_000)])
+    brought: list[Message] = []
+
+    def bring_back(message: Message) -> Message:
+        brought.append(message)
+        return conversation.bring_back(message)
+
     builder = ContextBuilder()
-    for wrong in ([ChatMessage.user("u")], [ChatMessage.user("u"), ChatMessage.user("a")]):
-        with pytest.raises(InvalidValue, match="messages must be those of the entries"):
-            builder.build(entries, Target(), messages=wrong)
-    assert texts(builder.build(entries, Target()).request) == ["u", "a"]
+    first = builder.build(conversation.entries(), Target(), bring_back=bring_back)
+    conversation.append(ChatMessage.assistant("a"))
+    second = builder.build(conversation.entries(), Target(), bring_back=bring_back)
+    assert brought == [conversation.entries()[2].message]
+    assert second.request.messages == (*first.request.messages, ChatMessage.assistant("a"))
+
+
+def test_what_cannot_be_brought_back_leaves_nothing_half_read() -> None:
+    conversation = MemoryStore().new([ChatMessage.user("u"), *turn("c", "x" * 300_000)])
+    builder = ContextBuilder()
+
+    def fail(message: Message) -> Message:
+        raise Unavailable("the disk is gone")
+
+    with pytest.raises(Unavailable):
+        builder.build(conversation.entries(), Target(), bring_back=fail)
+    built = builder.build(conversation.entries(), Target(), bring_back=conversation.bring_back)
+    assert built.request.messages == conversation.messages()
 
 
 # -- repair ----------------------------------------------------------------------------------------

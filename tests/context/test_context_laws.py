@@ -11,7 +11,14 @@ from hypothesis.strategies import DrawFn
 
 from steno.codec import encode_entry
 from steno.content import Text
-from steno.context import ChangeCode, ContextBuilder, Target, compaction_point
+from steno.context import (
+    ChangeCode,
+    ContextBuilder,
+    Target,
+    compaction_point,
+    estimate_tokens,
+)
+from steno.context.tokens import message_tokens
 from steno.entry import (
     Compaction,
     Entry,
@@ -108,6 +115,9 @@ def test_building_turn_by_turn_comes_to_the_same_unless_room_had_to_be_made(
         except InvalidRequest:
             continue
         check_whole(built.request)
+        sizes = [message_tokens(message, estimate_tokens) for message in built.request.messages]
+        assert built.tokens == sum(sizes)
+        assert len(built.sources) == len(sizes)
         trimmed = trimmed or not made_room.isdisjoint(change.code for change in built.changes)
         if not trimmed:
             assert built == ContextBuilder().build(entries[:end], target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -93,11 +94,10 @@ def _explain(options: argparse.Namespace) -> int:
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
         path = log.path(options.branch)
-        messages = [_whole(store, entry.message) for entry in path if entry.message is not None]
-    seer = asked or _on_record(path)
-    built = ContextBuilder(count=counter_for(seer.model)).build(
-        path, _target(seer, options.context_tokens), messages=messages
-    )
+        seer = asked or _on_record(path)
+        built = ContextBuilder(count=counter_for(seer.model)).build(
+            path, _target(seer, options.context_tokens), bring_back=partial(_whole, store)
+        )
     branch = log.active if options.branch is None else options.branch
     view = _View(log, branch, seer, built, _losses(seer, built.request))
     if options.json:

@@ -6,19 +6,20 @@ is read anew. What the record says is never changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from msgspec.structs import replace
 
+from steno.aside import digests_of
 from steno.context.fold import Fold
 from steno.context.frames import MODE_NOTES, with_note
-from steno.context.line import Line
+from steno.context.line import Gap, Line
 from steno.context.report import Built, Change, ChangeCode, Target
 from steno.context.tokens import Count, estimate_tokens, message_tokens, tool_tokens
 from steno.entry import Entry, Mode
-from steno.errors import InvalidRequest, InvalidValue
+from steno.errors import InvalidRequest
 from steno.message import ChatMessage, Message, SystemMessage, ToolResultMessage
 from steno.order import OrderCode, OrderIssue, Pairing
 from steno.repair import repair
@@ -26,6 +27,7 @@ from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.value import PRECHECKED
 
+_BringBack: TypeAlias = Callable[[Message], Message]
 _ANY_MESSAGE: Final = (ChatMessage.user("?"),)
 _LARGEST_RESERVE: Final = 8_192
 _RESERVED_PART: Final = 4
@@ -64,6 +66,17 @@ class _Body(NamedTuple):
     """How much of what was said is in it for good; -1 if the next build has to begin anew."""
 
 
+class _Sent(NamedTuple):
+    """What was sent last, and where it is from: the next request begins with most of it."""
+
+    head: _Head
+    gap: Gap | None
+    first: int
+    """Where on the line those begin that stand behind the head and the note of the gap."""
+    messages: tuple[Message, ...]
+    ids: tuple[str | None, ...]
+
+
 @final
 class ContextBuilder:
     """Turns the entries of a conversation into requests. Keep one for each conversation."""
@@ -83,15 +96,15 @@ class ContextBuilder:
         target: Target,
         tools: Sequence[ToolDefinition] = (),
         *,
-        messages: Sequence[Message] | None = None,
+        bring_back: _BringBack | None = None,
     ) -> Built:
         """Return the request that lets a model go on behind the last entry.
 
-        `entries` are those of one branch. Where parts of messages lie beside the record,
-        `messages` are those of the entries with all of their content, in the same order. Raises
+        `entries` are those of one branch. `bring_back` is called for messages of which parts lie
+        beside the record, once for each, and returns them with all of their content. Raises
         InvalidRequest if there is nothing to send, or a setting of the target makes no sense.
         """
-        self._read(entries, target, messages)
+        self._read(entries, target, bring_back)
         settings = self._settings_for(target, tuple(tools))
         head, body = self._head(), self._take_over()
         line, start = self._line, body.start
@@ -100,10 +113,8 @@ class ContextBuilder:
         if target.context_tokens is not None:
             room = target.context_tokens - _reserve(target, target.context_tokens)
             fits = line.fit(start, room - fixed)
-        gap, first = line.gap, line.first(start)
-        note: tuple[Message, ...] = () if gap is None else (gap.note,)
-        sent = (*head.messages, *note, *line.messages[first:])
-        if not sent:
+        sent = self._send(head, line.first(start))
+        if not sent.messages:
             raise InvalidRequest("context: there is nothing to send; append a message first")
         changes = chain(
             settings.changes,
@@ -113,11 +124,11 @@ class ContextBuilder:
             line.changes(start),
         )
         return Built(
-            request=_with_messages(settings.request, sent),
+            request=_with_messages(settings.request, sent.messages),
             changes=tuple(changes),
             tokens=fixed + line.tokens(start),
-            sources=(*head.ids, *(None for _ in note), *line.ids[first:]),
-            wants_compaction=gap is not None or not fits,
+            sources=sent.ids,
+            wants_compaction=line.gap is not None or not fits,
             is_over_budget=not fits,
         )
 
@@ -132,9 +143,10 @@ class ContextBuilder:
         self._read_so_far = 0
         self._repaired: _Body | None = None
         self._last_head: tuple[object, _Head] = (None, _Head())
+        self._sent: _Sent | None = None
 
     def _read(
-        self, entries: Sequence[Entry], target: Target, messages: Sequence[Message] | None
+        self, entries: Sequence[Entry], target: Target, bring_back: _BringBack | None
     ) -> None:
         """Read what is new; all of it if this is not what was read before with more behind it."""
         if not self._goes_on(entries, target):
@@ -142,8 +154,7 @@ class ContextBuilder:
         fold = self._fold
         try:
             for entry in entries[self._read_so_far :]:
-                whole = None if messages is None else _whole(entry, messages, fold.messages_read)
-                fold.read(entry, whole)
+                fold.read(entry, None if bring_back is None else _whole(entry, bring_back))
         except BaseException:
             self._begin(target)  # what was read half-way is not used again
             raise
@@ -232,6 +243,24 @@ class ContextBuilder:
         self._last_head = (key, head)
         return head
 
+    def _send(self, head: _Head, first: int) -> _Sent:
+        """Lay out what is to be sent, behind as much of what was sent last as still holds."""
+        line, last = self._line, self._sent
+        gap, kept = line.gap, first
+        if last is not None and last.first == first and last.head is head and last.gap is gap:
+            # To copy these is all that a turn costs more in a long conversation.
+            kept = max(first, line.stale_from)
+            end = len(head.messages) + (gap is not None) + kept - first
+            messages, ids = last.messages[:end], last.ids[:end]
+        elif gap is None:
+            messages, ids = head.messages, head.ids
+        else:
+            messages, ids = (*head.messages, gap.note), (*head.ids, None)
+        line.settle()
+        messages += tuple(line.messages[kept:])
+        self._sent = _Sent(head, gap, first, messages, ids + tuple(line.ids[kept:]))
+        return self._sent
+
     # -- everything else ---------------------------------------------------------------------
 
     def _settings_for(self, target: Target, tools: tuple[ToolDefinition, ...]) -> _Settings:
@@ -264,13 +293,10 @@ def _profile_of(target: Target) -> tuple[object, ...]:
     return target.vision, target.context_tokens, target.max_tokens
 
 
-def _whole(entry: Entry, messages: Sequence[Message], number: int) -> Message | None:
-    """Return the message of an entry with all of its content; None if it has none."""
-    if entry.message is None:
-        return None
-    if number >= len(messages) or type(messages[number]) is not type(entry.message):
-        raise InvalidValue("context: messages must be those of the entries, in the same order")
-    return messages[number]
+def _whole(entry: Entry, bring_back: _BringBack) -> Message | None:
+    """Return the message of an entry with what lies beside it; None if nothing does."""
+    message = entry.message
+    return bring_back(message) if message is not None and digests_of(message) else None
 
 
 def _repaired(issue: OrderIssue, ids: Sequence[str]) -> Change:

@@ -73,8 +73,6 @@ class Fold:
         self.summary: Summary | None = None
         self.mode = Mode.ACT
         self.mode_id: str | None = None
-        self.messages_read = 0
-        """How many of the entries were messages."""
         self.stale_from = 0
         """Where the messages begin that are new or were changed since `settle`."""
         self._order = Order()
@@ -142,7 +140,6 @@ class Fold:
         payload = entry.payload
         match payload:
             case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
-                self.messages_read += 1
                 self._hear(number, entry.id, payload if whole is None else whole)
             case ModeChange():
                 self.mode, self.mode_id = payload.new, entry.id

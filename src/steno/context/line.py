@@ -53,6 +53,8 @@ class Line:
         self.ids: Final[list[str | None]] = []
         """The entry that each message is from."""
         self.gap: Gap | None = None
+        self.stale_from = 0
+        """Where the messages begin that are new or were changed since `settle`."""
         self._count = count
         self._sums = [0]
         """How many tokens the messages before each position take."""
@@ -62,6 +64,7 @@ class Line:
 
     def take(self, start: int, messages: Sequence[Message], ids: Sequence[str | None]) -> None:
         """Take over messages, to stand from a position on; what stood there before is dropped."""
+        self.stale_from = min(self.stale_from, start)
         dropped, sizes = self.messages[start:], self._sizes(start)
         known = dict(zip(map(id, dropped), sizes, strict=True))
         del self.messages[start:], self.ids[start:], self._sums[start + 1 :]
@@ -74,6 +77,10 @@ class Line:
             for position in [position for position in self._shortened if position >= start]:
                 del self._shortened[position]
             self._shorten(start, min(self._shortened_to, len(self.messages)), excess=inf)
+
+    def settle(self) -> None:
+        """Take note that everything so far was taken over."""
+        self.stale_from = len(self.messages)
 
     def first(self, start: int) -> int:
         """Return where the messages begin that are not left out."""
@@ -132,6 +139,7 @@ class Line:
                 excess -= sizes[position - start] - tokens
                 sizes[position - start] = tokens
                 self.messages[position] = short
+                self.stale_from = min(self.stale_from, position)
                 self._shortened[position] = Change(
                     code=ChangeCode.SHORTENED,
                     explanation="an old tool result: the middle of it is left out to save room",

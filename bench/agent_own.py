@@ -1,0 +1,250 @@
+"""What a turn of an agent is to the measurements, and ours as one.
+
+A turn: somebody asks, the model calls for a file, the file is read, the model answers. That is two
+requests and four messages. With us it is five entries, since what was decided about the call is on
+record before it runs. The model answers at once with words that are ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count, islice
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from bench.log_content import SESSION, address, make_folder, texts
+from steno import ChatMessage, Event, Message, Request, ToolCall
+from steno.agent import Agent, Ending
+from steno.conversation import Conversation
+from steno.entry import ApprovalStatus
+from steno.event import Finished, TextDelta, ToolCallBegin, ToolCallDelta
+from steno.identity import utc_now
+from steno.message import ToolResultMessage
+from steno.ports import Outgoing, Provider, Stream
+from steno.providers import connect
+from steno.providers.stream import SourceStream
+from steno.record import Header
+from steno.store import MemoryStore, Store, open_store
+from steno.tools import Capability, tool
+from steno.usage import StopReason
+
+TOOL, ARGUMENTS = "read_file", '{"path":"src/http/header.py"}'
+DESCRIPTION = "Read a file."
+MESSAGES = 4
+"""Of a turn."""
+DONE = b"data: [DONE]\n\n"
+
+
+class Turn(NamedTuple):
+    """What is said in a turn, in nobody's words."""
+
+    question: str
+    call_id: str
+    found: str
+    answer: str
+
+
+def turns() -> Iterator[Turn]:
+    """Return turns without end; none of their texts comes twice."""
+    said = texts()
+    for number in count():
+        yield Turn(next(said), f"call_{number:08d}", next(said), next(said))
+
+
+class Talk(Protocol):
+    """An agent of somebody's, in the middle of a long conversation."""
+
+    at_once: int
+    """How many turns are timed together."""
+
+    def turn(self, times: int) -> None:
+        """Ask, and wait for the answer."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and threads."""
+        ...
+
+
+# -- ours ------------------------------------------------------------------------------------
+
+
+class Script:
+    """What the model says and the tool finds, and where in the conversation they are."""
+
+    def __init__(self, length: int) -> None:
+        """Begin behind `length` messages."""
+        self._turns = turns()
+        self.past = list(islice(self._turns, length // MESSAGES))
+        self.now = next(self._turns)
+
+    def go_on(self) -> str:
+        """Return what is asked next."""
+        self.now = next(self._turns)
+        return self.now.question
+
+
+class Steno:
+    """An agent with one tool, that stays open as it does in a program that talks."""
+
+    at_once = 10
+
+    def __init__(
+        self, folder: Path, length: int, *, is_stored: bool = True, is_encoded: bool = False
+    ) -> None:
+        """Fill a new store, or memory, with `length` messages."""
+        self._script = script = Script(length)
+        self._runner = asyncio.Runner()
+        self._store: Store | None = _filled(folder, script.past) if is_stored else None
+        past = self._store.open(SESSION) if self._store else Conversation(_said(script.past))
+
+        @tool(capability=Capability.READ, name=TOOL, description=DESCRIPTION)
+        async def read_file(path: str) -> str:
+            return script.now.found
+
+        self._agent = Agent(
+            _written(script) if is_encoded else _Model(script), past, tools=[read_file]
+        )
+
+    def turn(self, times: int) -> None:
+        """Run the agent."""
+        self._runner.run(self._turn(times))
+
+    async def _turn(self, times: int) -> None:
+        for _ in range(times):
+            result = await self._agent.run(self._script.go_on())
+            assert (result.ending, result.text) == (Ending.DONE, self._script.now.answer)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._runner.close()
+        if self._store is not None:
+            self._store.close()
+
+
+class Appends:
+    """What the store has to do in a turn, and nothing else: the same entries, one by one."""
+
+    at_once = 10
+
+    def __init__(self, folder: Path, length: int) -> None:
+        """Fill a new store with `length` messages."""
+        self._script = Script(length)
+        self._store = _filled(folder, self._script.past)
+        self._conversation = self._store.open(SESSION)
+
+    def turn(self, times: int) -> None:
+        """Append five entries."""
+        conversation = self._conversation
+        for _ in range(times):
+            self._script.go_on()
+            question, call, found, answer = _said([self._script.now])
+            conversation.append(question)
+            conversation.append(call)
+            conversation.decide(self._script.now.call_id, ApprovalStatus.APPROVED, rule="read")
+            conversation.append(found, decision="executed")
+            conversation.append(answer)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+
+def _said(past: Iterable[Turn]) -> Iterator[Message]:
+    for one in past:
+        yield ChatMessage.user(one.question)
+        yield ChatMessage.assistant(
+            None, [ToolCall(id=one.call_id, name=TOOL, arguments=ARGUMENTS)]
+        )
+        yield ChatMessage.tool_result(one.call_id, one.found, tool_name=TOOL)
+        yield ChatMessage.assistant(one.answer)
+
+
+def _filled(folder: Path, past: Iterable[Turn]) -> Store:
+    make_folder(folder, anew=True)
+    memory = MemoryStore()
+    memory.new(_said(past), id=SESSION)
+    store = open_store(address("sqlite", folder))
+    store.add_session(Header(id=SESSION, created_at=utc_now()), memory.records(SESSION))
+    return store
+
+
+# -- a model that is a script ----------------------------------------------------------------
+
+
+class _Model:
+    """Answers with events, as a wire would have decoded them."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def stream(self, request: Request) -> Stream:
+        turn = self._script.now
+        if isinstance(request.messages[-1], ToolResultMessage):
+            return SourceStream(_Source([TextDelta(0, turn.answer), Finished(StopReason.END_TURN)]))
+        begin, rest = ToolCallBegin(0, turn.call_id, TOOL), ToolCallDelta(0, None, None, ARGUMENTS)
+        return SourceStream(_Source([begin, rest, Finished(StopReason.TOOL_USE)]))
+
+
+class _Source:
+    def __init__(self, events: list[Event]) -> None:
+        self._events: list[Event] | None = events
+
+    async def read(self) -> list[Event] | None:
+        events, self._events = self._events, None
+        return events
+
+    def redact(self, error: Exception) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+# -- the same behind a provider that writes requests and reads answers -----------------------
+
+
+def _written(script: Script) -> Provider:
+    return connect("llama.cpp", model="m", transport=_Transport(script), environ={})
+
+
+class _Transport:
+    """Takes bytes and answers with bytes, all in memory: a call, then an answer, and so on."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._numbers = count()
+
+    async def open(self, outgoing: Outgoing) -> _Answer:
+        turn = self._script.now
+        if next(self._numbers) % 2:
+            return _Answer(_event({"content": turn.answer}) + _event({}, "stop") + DONE)
+        function = {"name": TOOL, "arguments": ARGUMENTS}
+        call = {"index": 0, "id": turn.call_id, "type": "function", "function": function}
+        return _Answer(_event({"tool_calls": [call]}) + _event({}, "tool_calls") + DONE)
+
+    async def close(self) -> None:
+        pass
+
+
+class _Answer:
+    status = 200
+    headers: Mapping[str, str] = {"content-type": "text/event-stream"}
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def read(self) -> bytes:
+        body, self._body = self._body, b""
+        return body
+
+    def close(self) -> None:
+        pass
+
+
+def _event(delta: dict[str, object], finish_reason: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return b"data: " + json.dumps({**chunk, "choices": [choice]}).encode() + b"\n\n"
