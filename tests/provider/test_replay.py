@@ -12,7 +12,7 @@ from steno import Assembler, AssistantMessage, StopReason
 from steno.errors import InvalidValue, ProtocolError, StenoError, Unreachable
 from steno.ports import Outgoing, Stream
 from steno.providers import HttpProvider
-from steno.providers.whole import tell
+from steno.retell import tell
 from steno.testing import assistant_messages
 from steno.transport.replay import Recorded, ReplayTransport
 from tests.provider.asking import REQUEST, Patience, row

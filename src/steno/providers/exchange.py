@@ -20,7 +20,7 @@ from steno.message import AssistantMessage
 from steno.ports import Answer, Outgoing
 from steno.providers.fault import Party, is_document, is_page, kind_of
 from steno.providers.retry import Retries
-from steno.providers.whole import tell
+from steno.retell import tell
 from steno.wire import StreamDecoder, Wire
 
 T = TypeVar("T")

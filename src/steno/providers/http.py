@@ -28,6 +28,7 @@ from steno.providers.stream import SourceStream
 from steno.providers.vendor import Vendor
 from steno.request import Request
 from steno.transport.http import HttpTransport
+from steno.value import PRECHECKED
 from steno.wire import Loss, load_wire
 
 FIRST_EVENT_S: Final = 1800
@@ -108,7 +109,7 @@ class HttpProvider:
             kind = type(request).__name__
             raise InvalidRequest(f"stream: takes a Request(messages=(…,)), not {kind}")
         if not request.model and self.model:
-            request = msgspec.structs.replace(request, model=self.model)
+            request = _with_model(request, self.model)
         path = self._endpoint.path_for(request.model)
         encoded = self._conversations.encode(request)
         exchange = Exchange(
@@ -180,6 +181,15 @@ class HttpProvider:
             **self.vendor.auth.header(self._party.key.reveal()),
         }
         return Outgoing(method, self.vendor.base_url.rstrip("/") + path, headers, body)
+
+
+def _with_model(request: Request, model: str) -> Request:
+    """Return a request for another model; its messages were looked at when it was made."""
+    token = PRECHECKED.set(True)
+    try:
+        return msgspec.structs.replace(request, model=model)
+    finally:
+        PRECHECKED.reset(token)
 
 
 @final

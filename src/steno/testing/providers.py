@@ -22,8 +22,8 @@ from steno.event import Event, Finished
 from steno.message import AssistantMessage, ChatMessage
 from steno.ports import Stream
 from steno.providers.stream import SourceStream
-from steno.providers.whole import tell
 from steno.request import Request
+from steno.retell import tell
 from steno.transport.replay import Recorded, ReplayAnswer
 from steno.usage import StopReason
 from steno.wire import Encoded, Wire, load_wire

@@ -1,4 +1,4 @@
-"""A whole answer told as events: for servers that were asked for a stream and sent none."""
+"""A whole answer told as events: for what was asked to stream and did not, and for what is told again."""
 
 from __future__ import annotations
 

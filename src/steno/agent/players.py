@@ -1,0 +1,356 @@
+"""Those who play a record to the loop: a model, a gate, tools and a journal that only repeat.
+
+Everything that comes from outside is given as it is on record; everything that the loop makes of
+it is compared with what is on record before the loop goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, Never, Self, cast, final
+
+from steno.agent.gate import Ruling
+from steno.agent.notebook import Notebook
+from steno.agent.tape import Tape, is_made, is_not_run, is_stopped, is_unknown
+from steno.assemble import Assembler
+from steno.call import InvalidToolCall, ToolCall
+from steno.chain import digest_of
+from steno.conversation import Conversation
+from steno.entry import Approval, ApprovalStatus, Entry, Mode, Payload, Rewind
+from steno.errors import CutShort, LogError, Missing, ProviderError
+from steno.event import Event
+from steno.message import AssistantMessage, Message, ToolResultMessage
+from steno.outcome import Outcome
+from steno.ports import Capability, Stage, Tool, ToolOutput
+from steno.record import MAIN
+from steno.request import Request
+from steno.retell import tell
+from steno.tool import ToolDefinition
+from steno.usage import StopReason
+
+_AFTER_THE_END: Final = "end"
+_PARTIAL: Final = (StopReason.ABORTED, StopReason.ERROR)
+
+
+class Over(LogError):
+    """Nothing more is recorded in this run: the program was killed, or something else came out."""
+
+
+class Stopped(Exception):
+    """The run is stopped here."""
+
+
+# -- what the players share ------------------------------------------------------------------
+
+
+@final
+class Play:
+    """A tape that is played, and how far what came out is the same."""
+
+    def __init__(self, tape: Tape) -> None:
+        """Begin before the first entry."""
+        self.tape: Final = tape
+        self.made = 0
+        """How many entries a run has made again."""
+        self.attempt: Entry | None = None
+        """What a run made first where the record says something else."""
+        self.is_tampered = False
+        """Whether the next entry is not the one that its digest was made of."""
+        self.is_over = False
+        self.stop: Callable[[], object] = lambda: None
+        """Stop the run that is under way, as a person or a limit does."""
+        self.conversation: Final = Conversation(
+            id="replay",
+            journal=_Journal(self),
+            new_id=lambda: _AFTER_THE_END if tape.next is None else tape.next.id,
+            # It is None where the record has no time, which no clock would say.
+            now=lambda: cast("datetime", None if tape.next is None else tape.next.time),
+        )
+
+    def accept(self, entry: Entry, digest: str) -> None:
+        """Go on behind an entry that a run has made, if it is the one on record. Raises Over."""
+        record = self.tape.record
+        if not self.is_over and record is not None:
+            is_entry, is_digest = entry == record.entry, digest == record.digest
+            if is_entry and is_digest:
+                self.made += 1
+                self._go_on()
+                return
+            self.is_tampered = is_entry or is_digest
+            self.attempt = None if is_entry else self.attempt or entry
+        self.is_over = True
+        raise Over("replay: nothing more is recorded in this run")
+
+    def take(self) -> None:
+        """Go on behind the next entry, as it is."""
+        record = self.tape.record
+        assert record is not None
+        assert record.entry is not None
+        before = self.tape.digest_before(record.entry)
+        if record.entry.is_understood and digest_of(record.entry, before) != record.digest:
+            self.is_over = self.is_tampered = True
+            self.attempt = None
+            return
+        self._go_on()
+        self.conversation.refresh()
+
+    def take_given(self) -> None:
+        """Go on behind what no run makes: settings, names, remarks, what others recorded."""
+        while not self.is_over and self.tape.next is not None and not is_made(self.tape.next):
+            self.take()
+
+    def after(self, entry: Entry) -> None:
+        """See what comes behind an entry that was just recorded. Raises Stopped."""
+        self.take_given()
+        coming = self.tape.next
+        if coming is None:
+            return
+        if is_not_run(coming) and not is_not_run(entry) and not is_partial(entry, coming):
+            raise Stopped
+        if is_stopped(coming) and isinstance(self.tape.call_of(coming), InvalidToolCall):
+            self.stop()  # nobody else is asked about it
+
+    def kill(self) -> Never:
+        """End the run as if the program had been killed. Raises Over."""
+        self.is_over = True
+        raise Over("replay: the record goes on in another run")
+
+    def _go_on(self) -> None:
+        self.tape.position += 1
+        self.attempt = None
+
+
+def is_partial(entry: Entry, coming: Entry | None) -> bool:
+    """Tell whether an answer broke off, so that nobody ran what it calls for."""
+    message = entry.payload
+    if not isinstance(message, AssistantMessage) or message.stop_reason not in _PARTIAL:
+        return False
+    return not message.tool_calls or coming is None or is_not_run(coming)
+
+
+@final
+class _Journal:
+    """Holds what was played so far (`steno.ports.Journal`)."""
+
+    def __init__(self, play: Play) -> None:
+        self._play = play
+
+    def put_aside(self, payload: Payload) -> Payload:
+        return payload  # what was large lies elsewhere already
+
+    def bring_back(self, message: Message) -> Message:
+        return message
+
+    def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
+        self._play.accept(entry, digest)
+
+    def begin_branch(self, name: str, at: str | None) -> None:
+        raise Missing("replay: it has one branch")
+
+    def heads(self) -> Mapping[str, str | None]:
+        head = self._play.tape.head
+        return {MAIN: None if head is None else head.id}
+
+    def read_back(self, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        return self._play.tape.back_from(entry_id)
+
+
+# -- the model -------------------------------------------------------------------------------
+
+
+@final
+class RecordedModel:
+    """Answers with what is on record (`steno.ports.Provider`)."""
+
+    def __init__(self, play: Play, model: str) -> None:
+        """Take what the record calls the model."""
+        self._play = play
+        self._model = model
+
+    def stream(self, request: Request) -> RecordedStream:
+        """Return the next answer. Raises ProviderError if something else is on record."""
+        entry = self._play.tape.next
+        if entry is None or not isinstance(entry.payload, AssistantMessage) or not is_made(entry):
+            raise ProviderError("replay: there is no answer on record here")
+        audit = entry.audit or {}
+        if audit.get("model", "") != self._model:
+            raise ProviderError("replay: another model answers here")
+        return RecordedStream(self._play, entry, entry.payload, audit)
+
+
+@final
+class RecordedStream:
+    """Tells an answer once more (`steno.ports.Stream`), and breaks off where it broke off."""
+
+    def __init__(
+        self, play: Play, entry: Entry, message: AssistantMessage, audit: Mapping[str, Any]
+    ) -> None:
+        """Take the answer, and what is on record about it."""
+        self.envelope: Final = {
+            "model": audit.get("response_model"),
+            "id": audit.get("response_id"),
+        }
+        self._play = play
+        self._entry = entry
+        self._message = message
+        self._events = _told(message)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        for event in self._events:
+            return event
+        if not is_partial(self._entry, self._coming()):
+            raise StopAsyncIteration
+        if self._message.stop_reason is StopReason.ABORTED:
+            await _until_stopped(self._play)
+        if self._is_tried_again():
+            raise CutShort("replay: the answer broke off here, and was asked for again")
+        raise ProviderError("replay: the answer broke off here")
+
+    def _coming(self) -> Entry | None:
+        """Return what a run has recorded behind the answer."""
+        return next(filter(is_made, self._play.tape.rest(skipping=1)), None)
+
+    def _is_tried_again(self) -> bool:
+        """Tell whether the branch goes back to before the answer."""
+        for entry in self._play.tape.rest(skipping=1):
+            if isinstance(entry.payload, Rewind):
+                return entry.parent == self._entry.parent
+            if is_made(entry) and not is_not_run(entry):
+                return False
+        return False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.close()
+
+    async def collect(self) -> AssistantMessage:
+        """Return the answer."""
+        return self._message
+
+    def message(self) -> AssistantMessage:
+        """Return the answer as it is on record, however it ended."""
+        return self._message
+
+    def close(self) -> None:
+        """Let go of nothing."""
+
+
+def _told(message: AssistantMessage) -> Iterator[Event]:
+    assembler = Assembler()
+    for event in tell(message):
+        yield from assembler.feed(event)
+
+
+async def _until_stopped(play: Play) -> Never:
+    play.stop()
+    while True:
+        await asyncio.get_running_loop().create_future()
+
+
+# -- the gate and the tools ------------------------------------------------------------------
+
+
+@final
+class RecordedGate:
+    """Decides what is on record (`steno.agent.gate.Decides`)."""
+
+    def __init__(self, play: Play) -> None:
+        """Take the tape."""
+        self._play = play
+
+    def offers(self, tool: Tool, mode: Mode) -> bool:
+        """Offer all of them: what is called for was offered, or is refused on record."""
+        return True
+
+    async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
+        """Record what was decided about a call, once more. Raises Over if nothing was."""
+        tape = self._play.tape
+        while (about := tape.about(call.id)) is not None and about is tape.next:
+            approval = about.payload
+            if not isinstance(approval, Approval):
+                break
+            notebook.decide(
+                call.id,
+                approval.status,
+                actor=approval.actor,
+                rule=approval.rule,
+                reason=approval.reason,
+                audit=about.audit,
+            )
+            if approval.status is not ApprovalStatus.PENDING:
+                return self._ruling(call, approval)
+        if about is None or isinstance(about.payload, Approval) or not is_made(about):
+            self._play.kill()
+        return Ruling(True)  # it has a result that needed no decision: it was refused
+
+    def _ruling(self, call: ToolCall, approval: Approval) -> Ruling:
+        entry = self._play.tape.result_of(call.id)
+        result = None if entry is None else entry.payload
+        if isinstance(result, ToolResultMessage) and approval.status is ApprovalStatus.DENIED:
+            return Ruling(result.outcome is not Outcome.DENIED, result.text or "")
+        return Ruling(approval.status is ApprovalStatus.APPROVED)
+
+
+@final
+class RecordedRunner:
+    """Returns the results that are on record (`steno.agent.runner.Runs`)."""
+
+    def __init__(self, play: Play) -> None:
+        """Take the tape."""
+        self._play = play
+
+    async def run(
+        self, tool: Tool, call: ToolCall, say: Callable[[str], None]
+    ) -> ToolResultMessage:
+        """Return what came of a call, or wait to be stopped where it was stopped."""
+        entry = self._play.tape.about(call.id)
+        result = None if entry is None else entry.payload
+        if entry is not None and isinstance(result, ToolResultMessage) and _came_to_its_end(entry):
+            return result
+        if entry is None or not is_stopped(entry):
+            self._play.is_over = True  # the program was killed before there was a result
+        return await _until_stopped(self._play)
+
+
+def _came_to_its_end(entry: Entry) -> bool:
+    return is_made(entry) and not (is_stopped(entry) or is_unknown(entry) or is_not_run(entry))
+
+
+@final
+class RecordedTool:
+    """Stands for a tool that is called for on record; it is never run (`steno.ports.Tool`)."""
+
+    def __init__(self, play: Play, name: str) -> None:
+        """Take the name; whatever was said about the tool is not on record."""
+        self._play = play
+        self.definition: Final = ToolDefinition(
+            name=name,
+            description="A tool of the record.",
+            parameters={"type": "object", "additionalProperties": True},
+            strict=False,
+        )
+
+    @property
+    def capability(self) -> Capability:
+        """What this turn shows of it: whether its calls run together with others."""
+        reads = self.definition.name in self._play.tape.readers()
+        return Capability.READ if reads else Capability.EXECUTE
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return nothing: nobody rules about it."""
+        return ()
+
+    async def preview(self, call: ToolCall) -> str:
+        """Show nothing: nobody is asked."""
+        return ""
+
+    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+        """Refuse: results are on record."""
+        raise AssertionError("a replay runs nothing")

@@ -1,0 +1,64 @@
+"""`steno feedback`: a remark on something that was said, for the model to read with the next turn."""
+
+from __future__ import annotations
+
+import argparse
+
+from steno.cli.commands import Commands
+from steno.cli.compose import user_name
+from steno.cli.log import Log
+from steno.cli.paper import note
+from steno.cli.place import add_store_option, existing_store, find_session
+from steno.cli.printable import on_one_line
+from steno.cli.words import type_of
+from steno.entry import Feedback
+from steno.errors import InvalidValue
+from steno.value import is_text
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "feedback",
+        help="remark on a message; the model reads it with the next turn",
+        description="Remark on a message of a session: that it is wrong, or worth another thought. "
+        "The model reads the remark when the session goes on: steno -r ID -p 'go on'.",
+        epilog="example: steno feedback last 12 'Please reconsider: the test is right.'",
+    )
+    parser.add_argument("session", metavar="ID", help="an id, the beginning of one, or last")
+    parser.add_argument(
+        "entry",
+        metavar="ENTRY",
+        help="its number (as 12 or #12), its id, the beginning of it, or a label",
+    )
+    parser.add_argument("text", metavar="TEXT", help="what to say about it")
+    parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
+    add_store_option(parser)
+    parser.set_defaults(run=_feedback)
+
+
+def _feedback(options: argparse.Namespace) -> int:
+    if not options.text.strip() or not is_text(options.text):
+        raise InvalidValue("feedback: the remark is blank, or no UTF-8 text")
+    with existing_store(options) as store:
+        session = find_session(store, options.session)
+        log = Log.read(store, session)
+        target, branch = log.named(options.entry), options.branch or log.active
+        number = log.number(target.id)
+        if target.message is None:
+            raise InvalidValue(
+                f"feedback: {number} is no message but {type_of(target)}; name what was said"
+            )
+        if all(entry.id != target.id for entry in log.path(branch)):
+            raise InvalidValue(
+                f"feedback: {number} is not on branch {on_one_line(branch)}, so its model would not "
+                "know what is meant; name the branch with --branch"
+            )
+        actor = user_name()
+        store.open(session).append(
+            Feedback(target=target.id, text=options.text),
+            branch=branch,
+            audit=None if actor is None else {"actor": actor},
+        )
+        note(f"the model reads it with the next turn of branch {on_one_line(branch)}")
+    return 0

@@ -1,0 +1,266 @@
+"""`steno replay` and `steno feedback`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from steno import ChatMessage, ToolCall
+from steno.agent import Agent, Gate, Permissions
+from steno.entry import Feedback
+from steno.record import Record
+from steno.store import MemoryStore, Store, open_store
+from steno.testing import ScriptedProvider, ScriptedTool
+from steno.testing.providers import ScriptedTurn
+from tests.cli.program import keep, keep_talk, run, steno
+
+
+def work(store: Store, turns: list[ScriptedTurn], prompt: str, session: str = "work") -> Any:
+    """Let a scripted model work on a session; return what it was asked."""
+    provider = ScriptedProvider(turns)
+    tools = [ScriptedTool("read", ["3 passed"]), ScriptedTool("look", ["nothing"])]
+    agent = Agent(
+        provider, store.open(session), tools=tools, gate=Gate(Permissions.of()), model="lab/large"
+    )
+    asyncio.run(agent.run(prompt))
+    return provider.requests
+
+
+def made_session() -> MemoryStore:
+    store = MemoryStore()
+    store.new([ChatMessage.system("You mend code.")], id="work")
+    call = ToolCall(id="c1", name="read", arguments='{"path": "a"}')
+    broken = ToolCall(id="c2", name="nobody", arguments="{}")
+    work(store, [ChatMessage.assistant("I look.", [call, broken]), "All green."], "Is it broken?")
+    return store
+
+
+def keep_forged(store: MemoryStore, address: str, number: int, **changes: Any) -> None:
+    """Keep the session with something changed in one entry, and leave its digest."""
+
+    def changed(record: Record) -> Record:
+        if record.seq != number or record.entry is None:
+            return record
+        return replace(record, entry=replace(record.entry, **changes))
+
+    with open_store(address) as opened:
+        opened.add_session(store.header("work"), map(changed, store.records("work")))
+
+
+# -- the same --------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-11")
+def test_a_session_is_replayed_and_is_the_same(address: str) -> None:
+    store = made_session()
+    keep(store, address)
+    told = steno("replay", "last")
+    digest = store.verify("work").heads["main"]
+    assert (told.status, told.err) == (0, "")
+    assert told.out.splitlines() == [
+        "same: 8 entries as recorded, 6 made again and 2 taken as they are",
+        "2 turns, 2 calls",
+        f"digest {digest}",
+    ]
+    replayed = json.loads(steno("replay", "work", "--branch", "main", "--json").out)
+    assert replayed == {
+        "session": "work",
+        "branch": "main",
+        "same": True,
+        "entries": 8,
+        "made": 6,
+        "turns": 2,
+        "calls": 2,
+        "digest": digest,
+        "redacted": [],
+        "difference": None,
+    }
+
+
+def test_every_branch_of_a_session_is_replayed(address: str) -> None:
+    keep_talk(address)
+    for branch in ("main", "other"):
+        assert steno("replay", "talk", "--branch", branch).status == 0
+    told = steno("replay", "talk", "--branch", "third")
+    assert (told.status, told.err) == (
+        1,
+        "steno: branch: there is none of this name, but other, main\n",
+    )
+
+
+def test_what_was_taken_out_is_named(address: str) -> None:
+    store = made_session()
+    entry = store.open("work").entries()[2]
+    store.redact("work", entry.id, actor="ada", reason="a secret")
+    keep(store, address)
+    told = steno("replay", "work")
+    assert (told.status, told.out.startswith("same: 9 entries")) == (0, True)
+    assert told.err == ("steno: the content of 1 entry was taken out and cannot be replayed: #3\n")
+
+
+def test_options_for_another_model_need_one(address: str) -> None:
+    keep(made_session(), address)
+    told = steno("replay", "work", "--yes")
+    assert told.status == 2
+    assert "need --model" in told.err
+
+
+# -- something else --------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-11")
+def test_the_entry_that_was_changed_is_shown_with_what_comes_out(address: str) -> None:
+    store = made_session()
+    entries = store.open("work").entries()
+    number = next(n for n, e in enumerate(entries, start=1) if e.decision == "executed")
+    keep_forged(store, address, number, decision="failed\x1b[2J")
+    told = steno("replay", "work")
+    assert told.status == 1
+    lines = told.out.splitlines()
+    assert lines[0].startswith(f"different: {number - 1} entries as recorded")
+    assert lines[3:] == [
+        f"#{number} ({entries[number - 1].id}) is not what comes out:",
+        "  on record  tool_result [failed\\x1b[2J]  3 passed",
+        "  came out   tool_result [executed]  3 passed",
+        "  decision: 17 characters on record, 10 characters came out",
+    ]
+    difference = json.loads(steno("replay", "work", "--json").out)["difference"]
+    assert difference == {
+        "number": number,
+        "id": entries[number - 1].id,
+        "type": "tool_result",
+        "parts": [{"name": "decision", "recorded": 17, "came": 10}],
+    }
+
+
+def test_an_entry_that_is_not_that_of_its_digest_is_shown(address: str) -> None:
+    store = made_session()
+    keep_forged(store, address, 1, payload=ChatMessage.system("You break code."))
+    told = steno("replay", "work")
+    assert told.status == 1
+    assert "#1 (" in told.out
+    assert "is not what its digest was made of" in told.out
+    assert "steno verify" in told.out
+
+
+# -- another model ---------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-11")
+def test_another_model_works_on_the_same_in_a_branch_of_its_own(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    keep(made_session(), address)
+    told = steno("replay", "work", "--model", "offline")
+    assert told.status == 0, told.err
+    assert "different: turn 1 is the first" in told.out
+    assert "→ read" in told.out
+    rows = {line.split("  ")[0]: line.split() for line in told.out.splitlines()}
+    assert rows["model"][1:] == ["lab/large", "offline/assistant"]
+    assert rows["turns"][1] == "2"
+    with open_store(address) as store:
+        conversation = store.open("work")
+        assert conversation.branch == "main"
+        assert store.verify("work").is_intact
+        assert set(conversation.branches) == {"main", "replay-offline/assistant"}
+    compared = json.loads(steno("replay", "work", "--model", "offline", "--json", "--quiet").out)
+    assert compared["branch"] == "replay-offline/assistant-2"
+    assert compared["difference"]["recorded"]["calls"][0] == {
+        "name": "read",
+        "arguments": '{"path": "a"}',
+    }
+    assert (compared["recorded"]["turns"], compared["stopped"]) == (2, None)
+    assert steno("replay", "work", "--branch", "replay-offline/assistant").status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--branch", "third"], "branch: there is none of this name, but main"),
+        (["--model", "nobody/large"], "model: must be written vendor/model"),
+    ],
+)
+def test_another_model_cannot_work_on_what_is_not_there(
+    arguments: list[str],
+    problem: str,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    keep(made_session(), address)
+    told = steno("replay", "work", "--model", "offline", *arguments)
+    assert (told.status, problem in told.err) == (1, True)
+    with open_store(address) as store:
+        assert set(store.open("work").branches) == {"main"}
+
+
+# -- feedback --------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-12")
+@pytest.mark.parametrize("name", ["8", "#8", "id", "green"])
+def test_a_remark_on_a_message_reaches_the_model_with_the_next_turn(
+    name: str, address: str
+) -> None:
+    store = made_session()
+    conversation = store.open("work")
+    last = conversation.entries()[-1]
+    conversation.label(last.id, "green")
+    keep(store, address)
+    told = steno("feedback", "work", last.id if name == "id" else name, "Reconsider: it is red.")
+    assert (told.status, told.out) == (0, "")
+    assert told.err == "steno: the model reads it with the next turn of branch main\n"
+    with open_store(address) as opened:
+        remark = opened.open("work").entries()[-1].payload
+        assert remark == Feedback(target=last.id, text="Reconsider: it is red.")
+        requests = work(opened, ["It is red."], "Well?")
+        assert [message.text for message in requests[0].messages[-3:]] == [
+            "All green.",
+            '[Feedback on the assistant message that begins "All green."]\nReconsider: it is red.',
+            "Well?",
+        ]
+    assert steno("replay", "work").status == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "text", "problem"),
+    [
+        ("99", "No.", "entry 99: there is none of this name"),
+        ("2", "No.", "feedback: #2 is no message but model_change; name what was said"),
+        ("8", "  ", "feedback: the remark is blank"),
+    ],
+)
+def test_a_remark_that_nobody_could_read_is_refused(
+    entry: str, text: str, problem: str, address: str
+) -> None:
+    keep(made_session(), address)
+    told = steno("feedback", "work", entry, text)
+    assert (told.status, problem in told.err) == (1, True)
+    with open_store(address) as store:
+        assert len(store.open("work").entries()) == 8
+
+
+def test_a_remark_is_made_where_its_message_stands(address: str) -> None:
+    keep_talk(address)
+    told = steno("feedback", "talk", "8", "Why?")
+    assert told.status == 1
+    told = steno("feedback", "talk", "11", "Why?", "--branch", "main")
+    assert "is not on branch main" in told.err
+    assert steno("feedback", "talk", "11", "Why?", "--branch", "other").status == 0
+    with open_store(address) as store:
+        assert isinstance(store.open("talk").entries("other")[-1].payload, Feedback)
+
+
+def test_both_run_in_a_process_of_their_own(address: str) -> None:
+    keep(made_session(), address)
+    assert run("feedback", "work", "8", "Sure?").status == 0
+    told = run("replay", "work")
+    assert (told.status, told.err) == (0, "")
+    assert told.out.startswith("same: 9 entries")
