@@ -11,7 +11,7 @@ from steno import InvalidValue
 from steno.agent.permission import Role
 from steno.agent.steering import Steering
 from steno.cli.configuration import load_settings
-from steno.cli.project import config_folder, find_project
+from steno.cli.folders import config_folder, find_project
 from steno.cli.settings import DEFAULTS, NAMES, SCALARS, variable_of
 from steno.entry import Mode
 from steno.providers import CATALOG

@@ -11,7 +11,7 @@ from steno.agent.interrupted import decide_later
 from steno.call import AnyToolCall
 from steno.cli.commands import Commands
 from steno.cli.compose import user_name
-from steno.cli.paper import Paper, print_object
+from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import LAST, add_store_option, existing_store, find_session, one_of
 from steno.cli.printable import on_one_line, printable
 from steno.conversation import Conversation
@@ -38,43 +38,44 @@ def add_commands(commands: Commands) -> None:
     approvals.add_argument("--reason", metavar="TEXT", help="what the model is told of a denial")
     approvals.add_argument("--json", action="store_true", help="a line of JSON for each call")
     add_store_option(approvals)
-    approvals.set_defaults(run=_approvals)
+    approvals.set_defaults(run=_approvals, parser=approvals)
 
 
 def _approvals(options: argparse.Namespace) -> int:
     with existing_store(options) as store:
         conversation = store.open(find_session(store, options.session))
-        # All names are looked up before the first decision is on record.
-        decided = [
-            (_find(conversation, name), allowed)
-            for names, allowed in ((options.approve, True), (options.deny, False))
-            for name in names
-        ]
-        for call, allowed in decided:
+        for call_id, allowed in _decisions(options, conversation).items():
             decide_later(
                 conversation,
-                call.id,
+                call_id,
                 allowed=allowed,
                 actor=user_name() or "somebody",
                 reason=options.reason,
             )
-        for call in _waiting(conversation):
+        waiting = _waiting(conversation)
+        for call in waiting:
             _show(call, conversation, as_json=options.json)
+    if not waiting:
+        note("no call of this session waits for a decision")
     return 0
+
+
+def _decisions(options: argparse.Namespace, conversation: Conversation) -> dict[str, bool]:
+    """Return what was decided, by call: all of it makes sense before any of it is on record."""
+    decided: dict[str, bool] = {}
+    for names, allowed in ((options.approve, True), (options.deny, False)):
+        for name in names:
+            call_id = _find(conversation, name).id
+            if decided.setdefault(call_id, allowed) is not allowed:
+                options.parser.error("a call is either approved or denied")
+    return decided
 
 
 def _waiting(conversation: Conversation) -> list[AnyToolCall]:
     """Return the calls without a result that were asked about, decided or not."""
-    entries = conversation.entries()
-    outstanding = frozenset(conversation.outstanding)
-    pending = {call.id: call for call in pending_approvals(entries)}
-    for entry in reversed(entries):
-        message = entry.message
-        if message is not None and message.tool_calls:
-            known = approvals_of(entries)
-            calls = [call for call in message.tool_calls if call.id in outstanding]
-            return [call for call in calls if call.id in pending or call.id in known]
-    return []
+    known = approvals_of(conversation.entries())
+    outstanding = map(conversation.outstanding_call, conversation.outstanding)
+    return [call for call in outstanding if call.id in known]
 
 
 def _find(conversation: Conversation, name: str) -> AnyToolCall:
@@ -100,7 +101,9 @@ def _show(call: AnyToolCall, conversation: Conversation, *, as_json: bool) -> No
         return
     who = "" if approval is None or approval.actor is None else f" by {approval.actor}"
     Paper().line(
-        (f"{on_one_line(call.id)} ", "cyan"), (f"{status}{on_one_line(who)} ", "bold"), call.name
+        (f"{on_one_line(call.id)} ", "cyan"),
+        (f"{status}{printable(who)} ", "bold"),
+        on_one_line(call.name),
     )
     for line in printable(call.arguments).splitlines():
         Paper().line(f"    {line}")

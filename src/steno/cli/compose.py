@@ -6,21 +6,29 @@ This is the only place that knows who is who.
 from __future__ import annotations
 
 import getpass
-from collections.abc import AsyncGenerator
+import os
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from steno.agent import Agent, Approver, Gate, Permissions, Runner, Target
+from steno.agent.telemetry import NO_TELEMETRY, Telemetry
 from steno.cli.configuration import Loaded
+from steno.cli.folders import config_folder, home_folder
 from steno.cli.grants import GrantsFile
 from steno.cli.instructions import read_instructions
 from steno.cli.place import quietly_opened
 from steno.cli.prompt import Surroundings, build_system_prompt
-from steno.cli.session import Start, new_session, open_session
+from steno.cli.session import Start, folder_of, fork_if_wanted, new_session, open_session
 from steno.cli.settings import ModelSettings, Settings
+from steno.conversation import Conversation
 from steno.entry import Mode
+from steno.errors import InvalidValue, StenoError, Unavailable
 from steno.providers.finding import Found, find_model
+from steno.providers.prices import context_tokens_of, price_of
 from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import Access, Toolbox, Workspace
@@ -53,18 +61,13 @@ async def compose(
 ) -> AsyncGenerator[Harness]:
     """Make an agent for a session; everything is closed behind it.
 
-    A model is found before a session is begun: what fails here leaves nothing behind.
+    All the rest is found before a session is begun: what fails here leaves nothing behind.
     """
     settings = loaded.settings
     async with AsyncExitStack() as stack:
-        store = stack.enter_context(_store(settings, keeps=keeps))
-        going_on = None if start.is_new else open_session(store, start)
-        recorded = None if going_on is None else going_on.model
-        found = await find_model(
-            _wanted(loaded) or recorded or "",
-            configured=settings.model or "",
-            vendors=settings.providers,
-        )
+        store = None if start.is_new else stack.enter_context(_store(settings, is_new=False))
+        going_on = None if store is None else open_session(store, start)
+        found = await _find_model(loaded, going_on)
         provider = found.open()
         stack.push_async_callback(provider.close)
         toolbox = await stack.enter_async_context(
@@ -74,8 +77,14 @@ async def compose(
                 access=Access(network=settings.network, environment=settings.env),
             )
         )
+        telemetry = _telemetry(settings)
         prompt, notes = _system_prompt(loaded, start.folder)
-        conversation = going_on or new_session(store, start.folder, prompt, settings.mode)
+        if store is None:
+            store = stack.enter_context(_store(settings) if keeps else MemoryStore())
+        conversation = going_on  # which is false where it is empty
+        if conversation is None:
+            conversation = new_session(store, start.folder, prompt, settings.mode)
+        fork_if_wanted(conversation, start)
         if mode is not None and conversation.mode is not Mode(mode):
             conversation.change_mode(mode)
         agent = Agent(
@@ -87,8 +96,13 @@ async def compose(
             model=found.name,
             target=target_for(found, settings),
             limits=settings.limits,
+            telemetry=telemetry,
+            price_of=cache(price_of),
             actor=user_name(),
         )
+        notes += tuple(_notes(settings, found, start.folder))
+        if going_on is not None:
+            notes += tuple(_notes_on_session(store, going_on, start.folder))
         yield Harness(agent, store, found, notes)
 
 
@@ -103,6 +117,7 @@ def target_for(found: Found, settings: Settings) -> Target:
             contexts.append(row.context_tokens)
             visions.append(row.capabilities.vision)
             tools.append(row.capabilities.tools)
+    contexts.append(context_tokens_of(found.name))
     return Target(
         model=found.known.id if found.known is not None else found.model,
         context_tokens=next((tokens for tokens in contexts if tokens is not None), None),
@@ -121,11 +136,29 @@ def user_name() -> str | None:
         return None
 
 
-def _store(settings: Settings, *, keeps: bool) -> Store:
-    if not keeps:
-        return MemoryStore()
+def _store(settings: Settings, *, is_new: bool = True) -> Store:
+    """Open the store; where a session is to go on and there is no store, nothing is in it."""
     address = default_address() if settings.store is None else read_address(settings.store)
-    return quietly_opened(address)
+    if not is_new and not address.is_there:
+        return MemoryStore()
+    try:
+        return quietly_opened(address)
+    except Unavailable as exc:
+        raise Unavailable(f"{exc}; --no-session does without a store") from exc
+
+
+async def _find_model(loaded: Loaded, going_on: Conversation | None) -> Found:
+    """Find the model that is asked for now, else that of the session, else one of the settings."""
+    settings, wanted = loaded.settings, _wanted(loaded)
+    recorded = "" if going_on is None else going_on.model or ""
+    try:
+        return await find_model(
+            wanted or recorded, configured=settings.model or "", vendors=settings.providers
+        )
+    except StenoError as exc:
+        if wanted or not recorded:
+            raise
+        raise InvalidValue(f"{recorded}, who spoke last: {exc}; or choose by --model") from exc
 
 
 def _wanted(loaded: Loaded) -> str:
@@ -150,4 +183,34 @@ def _system_prompt(loaded: Loaded, folder: Path) -> tuple[str, tuple[str, ...]]:
 
 def _gate(settings: Settings, approver: Approver | None, folder: Path) -> Gate:
     permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
-    return Gate(permissions, approver, grants=GrantsFile(folder))
+    has_home = config_folder(os.environ) is not None
+    return Gate(permissions, approver, grants=GrantsFile(folder) if has_home else None)
+
+
+def _telemetry(settings: Settings) -> Telemetry:
+    if not settings.telemetry:
+        return NO_TELEMETRY
+    try:
+        module = import_module("steno.agent.opentelemetry")  # an extra of the package
+    except ImportError as exc:
+        raise Unavailable(f"telemetry: {exc}") from exc
+    return cast("Telemetry", module.OpenTelemetry(capture_content=settings.capture_content))
+
+
+# -- what a person should know -----------------------------------------------------------------
+
+
+def _notes(settings: Settings, found: Found, folder: Path) -> Iterator[str]:
+    if found.looked:
+        yield f"no model was named; {found.name} is there ({found.how})"
+    if settings.max_cost is not None and price_of(found.name) is None:
+        yield f"max_cost: nobody knows the price of {found.name}, so this is no limit"
+    home = home_folder(os.environ)
+    if home is not None and home.resolve().is_relative_to(folder):
+        yield f"{folder}: your home folder is in it, with all that it holds; a project is safer"
+
+
+def _notes_on_session(store: Store, conversation: Conversation, folder: Path) -> Iterator[str]:
+    begun_in = folder_of(store.header(conversation.id))
+    if begun_in is not None and begun_in != str(folder):
+        yield f"session: it was begun in {begun_in}, and goes on in {folder}"

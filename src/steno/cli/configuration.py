@@ -18,8 +18,9 @@ import msgspec
 from msgspec.structs import replace
 
 from steno.agent.rules import Rule
+from steno.cli.folders import SETTINGS_FILE, config_folder, find_project, home_folder
 from steno.cli.printable import on_one_line
-from steno.cli.project import config_folder, find_project, home_folder, read_plain_file
+from steno.cli.project import read_plain_file
 from steno.cli.settings import (
     ADD_UP,
     DEFAULTS,
@@ -38,7 +39,6 @@ from steno.value import replace_lone_surrogates
 
 T = TypeVar("T")
 
-FILE: Final = "config.toml"
 _MOST_BYTES: Final = 262_144
 _TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromkeys(
     ("allow", "deny", "add_dirs", "trusted_projects"), tuple[str, ...]
@@ -75,8 +75,8 @@ def load_settings(
     folder = (folder or Path.cwd()).resolve()
     environ = os.environ if environ is None else environ
     own, project = config_folder(environ), find_project(folder)
-    user_file = None if own is None else own / FILE
-    project_file = project / ".steno" / FILE
+    user_file = None if own is None else own / SETTINGS_FILE
+    project_file = project / ".steno" / SETTINGS_FILE
     gathered = _Gathered(home_folder(environ))
     notes: tuple[str, ...] = ()
     if user_file is not None:

@@ -17,6 +17,7 @@ import msgspec
 from steno import __version__
 from steno.cli.commands import Commands
 from steno.cli.configuration import Loaded, load_settings
+from steno.cli.folders import working_folder
 from steno.cli.instructions import read_instructions
 from steno.cli.paper import Column, Paper, print_object
 from steno.cli.place import add_store_option, address_of, quietly_opened
@@ -24,7 +25,6 @@ from steno.cli.printable import on_one_line
 from steno.errors import StenoError
 from steno.providers.finding import find_model
 from steno.providers.looking import look_around
-from steno.store.locate import read_address
 from steno.tools.ripgrep import find_ripgrep
 from steno.tools.shell.sandbox import Setting, find_sandbox
 
@@ -76,7 +76,10 @@ def _doctor(options: argparse.Namespace) -> int:
         for finding in findings:
             print_object(msgspec.json.encode(finding._asdict()))
     else:
-        rows = [[finding.what, finding.state, on_one_line(finding.told)] for finding in findings]
+        rows = [
+            [on_one_line(finding.what), finding.state, on_one_line(finding.told)]
+            for finding in findings
+        ]
         columns = (Column("what", "cyan"), Column("state", "bold"), Column("", may_shrink=False))
         Paper().table(columns, rows)
     return 1 if any(finding.state is State.BROKEN for finding in findings) else 0
@@ -86,37 +89,42 @@ def _findings(options: argparse.Namespace) -> Iterator[Finding]:
     where = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
     yield Finding("steno", State.OK, f"{__version__}, {where}")
     try:
-        loaded = load_settings()
+        loaded = load_settings(working_folder())
     except StenoError as exc:
         yield Finding("settings", State.BROKEN, str(exc))
-        return
-    yield from _configuration(loaded)
-    yield _store(options, loaded)
-    yield from asyncio.run(_models(loaded))
-    yield _sandbox(loaded.settings.sandbox)
+        yield _sandbox(Setting.AUTO)
+    else:
+        yield from _configuration(loaded)
+        yield _store(options)
+        yield from asyncio.run(_models(loaded))
+        yield _sandbox(loaded.settings.sandbox)
     yield _search()
     yield from map(_part, _PARTS)
 
 
 def _configuration(loaded: Loaded) -> Iterator[Finding]:
     for what, file in (("user settings", loaded.user_file), ("project", loaded.project_file)):
-        is_there = file is not None and file.is_file()
-        yield Finding(what, State.OK, f"{file}" if is_there else f"none ({file})")
+        if file is None:
+            yield Finding(what, State.MISSING, "no home folder is known; set HOME")
+        else:
+            yield Finding(what, State.OK, f"{file}" if file.is_file() else f"none ({file})")
     for text in loaded.notes:
         yield Finding("project", State.MISSING, text)
     own = None if loaded.user_file is None else loaded.user_file.parent
-    instructions = read_instructions(Path.cwd(), loaded.project, own)
+    instructions = read_instructions(working_folder(), loaded.project, own)
     named = ", ".join([str(found.path) for found in instructions.files])
     yield Finding("instructions", State.OK, named or "none (AGENTS.md)")
     for text in instructions.notes:
         yield Finding("instructions", State.MISSING, text)
 
 
-def _store(options: argparse.Namespace, loaded: Loaded) -> Finding:
+def _store(options: argparse.Namespace) -> Finding:
     try:
-        own = loaded.settings.store
-        is_asked_for = bool(getattr(options, "store", ""))
-        address = address_of(options) if is_asked_for or own is None else read_address(own)
+        address = address_of(options)
+        place = address.place
+        if isinstance(place, Path) and not _may_be_written(place):
+            told = f"{address}: may not be written; name another by --store, or use --no-session"
+            return Finding("store", State.BROKEN, told)
         if not address.is_there:
             return Finding("store", State.OK, f"{address} (will be made)")
         with quietly_opened(address, create=False) as store:
@@ -124,6 +132,14 @@ def _store(options: argparse.Namespace, loaded: Loaded) -> Finding:
     except StenoError as exc:
         return Finding("store", State.BROKEN, str(exc))
     return Finding("store", State.OK, f"{address}, {count:,} session{'' if count == 1 else 's'}")
+
+
+def _may_be_written(place: Path) -> bool:
+    """Tell whether a file or folder is ours to write to, or else the folder that it will be in."""
+    if place.exists():
+        return os.access(place, os.W_OK)
+    nearest = next(path for path in place.absolute().parents if path.exists())
+    return nearest.is_dir() and os.access(nearest, os.W_OK)
 
 
 async def _models(loaded: Loaded) -> list[Finding]:

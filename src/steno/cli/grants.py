@@ -20,9 +20,9 @@ import msgspec
 
 from steno.agent.rules import Rule
 from steno.cli.commands import Commands
+from steno.cli.folders import config_folder
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.printable import on_one_line
-from steno.cli.project import config_folder
 from steno.errors import InvalidDocument, InvalidValue, Missing, Unavailable
 from steno.ports import Scope
 from steno.store.jsonl.files import drafted, locked, make_folder, reporting

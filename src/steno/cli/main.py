@@ -5,8 +5,7 @@
 2  the command line makes no sense
 3  done, but not without loss (where that was forbidden)
 4  stopped at a limit
-130  interrupted
-143  ended by somebody else
+129, 130, 143  ended by a signal: hang-up, Ctrl-C, kill
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
 from steno import StenoError, __version__
 from steno.cli.output import Unwritable, writing
-from steno.cli.printable import printable
+from steno.cli.printable import cut, on_one_line, printable
 
 FAILED: Final = 1
 STDOUT: Final = "stdout"
@@ -35,21 +35,28 @@ _COMMANDS: Final = {
     "audit": "audit",
     "verify": "audit",
     "store": "stores",
+    "usage": "usage",
+    "replay": "replay",
+    "feedback": "feedback",
     "permissions": "grants",
     "config": "config",
     "decode": "wires",
     "convert": "wires",
 }
 """The file of each command, in the order in which help lists them."""
+_LONGEST_NAME: Final = 40
 _OF_ITS_OWN: Final = ("-h", "--help", "--version")
 """Options that belong to no command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
+    _open_missing_streams()
     given = _with_command(sys.argv[1:] if arguments is None else list(arguments))
     try:
-        options = _parser(given).parse_args(given)
+        parser = _parser(given)
+        _check_command(given, parser)
+        options = parser.parse_args(given)
         status: int = options.run(options)
         with writing(STDOUT):
             sys.stdout.flush()
@@ -62,7 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"steno: {printable(str(exc))}", file=sys.stderr)
         return FAILED
     except OSError as exc:
-        print(f"steno: {printable(str(exc.filename or 'stdin'))}: {exc.strerror}", file=sys.stderr)
+        rule = exc.strerror or str(exc) or type(exc).__name__
+        place = printable(str(exc.filename or "stdin"))
+        print(f"steno: {place}: {printable(rule)}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -71,8 +80,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _with_command(given: list[str]) -> list[str]:
     """Return the arguments with the command that is meant where none is named: `steno -p PROMPT`."""
-    names_none = bool(given) and given[0].startswith("-") and given[0] not in _OF_ITS_OWN
+    if not given:
+        return ["--help"]
+    names_none = given[0].startswith("-") and given[0] not in _OF_ITS_OWN
     return ["run", *given] if names_none else given
+
+
+def _check_command(given: Sequence[str], parser: argparse.ArgumentParser) -> None:
+    """Say what may be meant where there is no such command, and exit."""
+    name = given[0]
+    if name in _COMMANDS or name in _OF_ITS_OWN:
+        return
+    near = get_close_matches(name, _COMMANDS, n=1)
+    hint = f"do you mean {near[0]}?" if near else "steno -p PROMPT lets a model work on something"
+    parser.error(f"there is no command {cut(on_one_line(name), _LONGEST_NAME)}; {hint}")
+
+
+def _open_missing_streams() -> None:
+    """Open what whoever started us has closed, so that no file of ours takes its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _forget_stdout() -> None:

@@ -6,12 +6,14 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from importlib import import_module
 from itertools import pairwise, takewhile
 from typing import Final, final
 
+from steno.cli.folders import settings_files, working_folder
 from steno.cli.paper import note
 from steno.cli.printable import on_one_line, printable
 from steno.cli.progress import progress
@@ -36,7 +38,7 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,  # so that it may stand before or behind the command
         metavar="ADDRESS",
         help="sqlite:FILE, jsonl:FOLDER or postgresql://...; else what the environment variable "
-        f"{VARIABLE} says; else sqlite:~/.local/share/steno/steno.db",
+        f"{VARIABLE} says, or the setting `store`; else sqlite:~/.local/share/steno/steno.db",
     )
 
 
@@ -44,16 +46,30 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
 
 
 def address_of(options: argparse.Namespace) -> Address:
-    """Return the address of the store that was asked for."""
+    """Return the address of the store that was asked for: now, or by the settings."""
     asked: str = getattr(options, "store", "")
+    if not asked and not os.environ.get(VARIABLE):
+        asked = _store_of_settings()
     return read_address(asked) if asked else default_address()
+
+
+def _store_of_settings() -> str:
+    """Return the store that the settings name; to load them takes long, so not for nothing."""
+    try:
+        folder = working_folder()
+    except Missing:
+        return ""
+    if not any(map(os.path.lexists, settings_files(folder, os.environ))):
+        return ""
+    store: str | None = import_module("steno.cli.configuration").load_settings().settings.store
+    return store or ""
 
 
 @contextmanager
 def existing_store(options: argparse.Namespace) -> Generator[Store]:
     """Open the store that was asked for; none is made.
 
-    There need not be one where it is by default: then nothing is in it. Raises Missing.
+    There need not be one that nobody has named now: then nothing is in it. Raises Missing.
     """
     address = address_of(options)
     is_asked_for = getattr(options, "store", "") or os.environ.get(VARIABLE)
@@ -164,10 +180,12 @@ def headers_of(store: Store, troubles: Troubles) -> list[Header]:
     return headers
 
 
-def summaries_of(store: Store, troubles: Troubles) -> list[Summary]:
-    """Return a summary of every session that can be read, the latest first."""
+def summaries_of(
+    store: Store, troubles: Troubles, *, are_meant: Callable[[Header], bool] = lambda _: True
+) -> list[Summary]:
+    """Return a summary of every session that is meant and can be read, the latest first."""
     summaries: list[Summary] = []
-    headers = headers_of(store, troubles)
+    headers = [header for header in headers_of(store, troubles) if are_meant(header)]
     with progress("reading sessions", len(headers)) as shown:
         for header in shown.counting(headers):
             with troubles.passing_over(header.id):

@@ -1,37 +1,14 @@
-"""`steno -p PROMPT`: let a model work without a person at the keyboard.
-
-Stdout holds the answer, or JSON and nothing else; everything else goes to stderr.
-"""
+"""`steno -p PROMPT`: what it can be told on the command line. What it does is in `headless`."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import signal
-import sys
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from steno.agent import AllowingApprover, Approver, Ending, RunResult
-from steno.cli.asking import ConsoleApprover
 from steno.cli.commands import Commands, count
-from steno.cli.compose import Harness, compose
-from steno.cli.configuration import Loaded, load_settings
-from steno.cli.paper import note
+from steno.cli.headless import FORMATS, run_headless
 from steno.cli.place import add_store_option
-from steno.cli.printable import printable
-from steno.cli.session import Start
-from steno.cli.telling import FORMATS, About, Teller, new_teller
-from steno.errors import InvalidValue
 
-AT_LIMIT: Final = 4
-_STATUSES: Final = {
-    Ending.DONE: 0,
-    Ending.FAILED: 1,
-    Ending.LIMIT: AT_LIMIT,
-    Ending.INTERRUPTED: 128 + signal.SIGINT,
-}
-_MOST_STDIN: Final = 10 * 1024 * 1024
 _EPILOG: Final = """\
 examples:
   steno -p "What does this project do?"
@@ -44,15 +21,10 @@ exit status:
   1  it could not be done: the message on stderr says why
   2  the command line makes no sense
   4  a limit was reached (--max-turns, --max-seconds, --max-cost); -c goes on
-  130, 143  interrupted; the session is in order, and -c goes on
+  129, 130, 143  ended by a signal (hang-up, Ctrl-C, kill); -c goes on
 
 What no rule allows and a person would have to be asked about is denied, unless --ask or --yes.
 """
-_FLAGS: Final = (
-    *("model", "mode", "allow", "deny", "max_turns", "max_seconds", "max_cost", "max_tokens"),
-    *("temperature", "add_dirs", "system_prompt", "append_system_prompt"),
-)
-"""Options that are settings as well, by their names."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -65,7 +37,9 @@ def add_commands(commands: Commands) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument("-p", "--prompt", metavar="PROMPT", help="what to do; stdin is appended")
+    run.add_argument(
+        "-p", "--prompt", metavar="PROMPT", help="what to do; stdin is appended; - is stdin alone"
+    )
     run.add_argument(
         "--output-format",
         choices=FORMATS,
@@ -76,7 +50,7 @@ def add_commands(commands: Commands) -> None:
     _add_model_options(run)
     _add_permission_options(run)
     run.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
-    run.set_defaults(run=_run)
+    run.set_defaults(run=run_headless, parser=run)
 
 
 def _add_session_options(run: argparse.ArgumentParser) -> None:
@@ -137,82 +111,3 @@ def _add_permission_options(run: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="another folder that tools may work in",
     )
-
-
-# -- the command -----------------------------------------------------------------------------
-
-
-def _run(options: argparse.Namespace) -> int:
-    start = Start(Path.cwd(), resume=options.resume, continues=options.continues, fork=options.fork)
-    _check(options, start)
-    prompt = _prompt(options.prompt)
-    flags: dict[str, Any] = {name: getattr(options, name) for name in _FLAGS}
-    loaded = load_settings(flags=flags | {"store": getattr(options, "store", None)})
-    if not options.quiet:
-        for text in loaded.notes:
-            note(text)
-    teller = new_teller(options.output_format, quiet=options.quiet)
-    result = asyncio.run(_go(options, loaded, start, prompt, teller))
-    if result.error is not None:
-        print(f"steno: {printable(str(result.error))}", file=sys.stderr)
-    return _STATUSES[result.ending]
-
-
-def _check(options: argparse.Namespace, start: Start) -> None:
-    if start.fork is not None and start.is_new:
-        raise InvalidValue("--fork: needs --continue or --resume, which say what to fork")
-    if not start.is_new and (options.system_prompt or options.append_system_prompt):
-        raise InvalidValue("--system-prompt: a session that goes on has one already")
-
-
-def _prompt(said: str | None) -> str:
-    """Return what to do: what the option says, and behind it what stdin holds."""
-    piped = ""
-    if not sys.stdin.isatty():
-        data = sys.stdin.buffer.read(_MOST_STDIN + 1)
-        if len(data) > _MOST_STDIN:
-            raise InvalidValue(f"stdin: more than {_MOST_STDIN:,} bytes; name a file instead")
-        try:
-            piped = data.decode()
-        except UnicodeDecodeError:
-            raise InvalidValue("stdin: is not UTF-8 text") from None
-    parts = [part for part in (said or "", piped) if part.strip()]
-    if not parts:
-        raise InvalidValue("prompt: say what to do, as in: steno -p 'What does this project do?'")
-    return "\n\n".join(parts)
-
-
-async def _go(
-    options: argparse.Namespace, loaded: Loaded, start: Start, prompt: str, teller: Teller
-) -> RunResult:
-    task = asyncio.current_task()
-    assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    async with compose(
-        loaded,
-        start,
-        keeps=not options.no_session,
-        mode=options.mode,
-        approver=_approver(options),
-    ) as harness:
-        teller.begin(_about(harness, options))
-        result = await harness.agent.run(prompt, watch=teller.watch)
-    teller.end(result)
-    return result
-
-
-def _about(harness: Harness, options: argparse.Namespace) -> About:
-    conversation = harness.agent.conversation
-    return About(
-        session=None if options.no_session else conversation.id,
-        branch=conversation.branch,
-        model=harness.model,
-        mode=str(conversation.mode),
-        folder=str(Path.cwd()),
-    )
-
-
-def _approver(options: argparse.Namespace) -> Approver | None:
-    if options.yes:
-        return AllowingApprover()
-    return ConsoleApprover() if options.ask else None

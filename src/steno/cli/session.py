@@ -7,10 +7,10 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.cli.place import Troubles, changed_at, find_session, headers_of
+from steno.cli.place import Troubles, find_session, summaries_of
 from steno.conversation import Conversation
 from steno.entry import Mode
-from steno.errors import Missing
+from steno.errors import Conflict, Missing
 from steno.message import ChatMessage
 from steno.record import Header
 from steno.store import Store
@@ -34,14 +34,22 @@ class Start(NamedTuple):
 
 
 def open_session(store: Store, start: Start) -> Conversation:
-    """Open the session that is meant, on a branch of its own if wanted. Raises Missing."""
-    name = find_session(store, start.resume) if start.resume else _last_of(store, start.folder)
-    conversation = store.open(name)
-    if start.fork is not None:
-        branch = start.fork or _free_name(conversation.branches)
-        conversation.fork(branch)
-        conversation.switch(branch)
-    return conversation
+    """Open the session that is meant. Raises Missing."""
+    is_named = start.resume is not None
+    return store.open(
+        find_session(store, start.resume or "") if is_named else _last_of(store, start.folder)
+    )
+
+
+def fork_if_wanted(conversation: Conversation, start: Start) -> None:
+    """Let the session go on in a branch of its own, if that is wanted. Raises Conflict."""
+    if start.fork is None:
+        return
+    if start.fork in conversation.branches:
+        raise Conflict("--fork: there is a branch of this name; choose another")
+    branch = start.fork or _free_name(conversation.branches)
+    conversation.fork(branch)
+    conversation.switch(branch)
 
 
 def new_session(store: Store, folder: Path, system_prompt: str, mode: Mode) -> Conversation:
@@ -53,19 +61,22 @@ def new_session(store: Store, folder: Path, system_prompt: str, mode: Mode) -> C
     return conversation
 
 
+def folder_of(header: Header) -> str | None:
+    """Return the folder that a session was begun in, if it says so."""
+    folder = (header.about or {}).get(_FOLDER)
+    return folder if isinstance(folder, str) else None
+
+
 def _last_of(store: Store, folder: Path) -> str:
-    here = [header for header in headers_of(store, Troubles()) if _folder_of(header) == str(folder)]
-    summaries = [store.summary(header.id) for header in here]
-    if not summaries:
+    here = summaries_of(
+        store, Troubles(), are_meant=lambda header: folder_of(header) == str(folder)
+    )
+    if not here:
         raise Missing(
             "session: none was begun in this folder; `steno sessions list` shows all, "
             "and --resume takes any of them"
         )
-    return max(summaries, key=lambda each: (str(changed_at(each) or ""), each.header.id)).header.id
-
-
-def _folder_of(header: Header) -> object:
-    return (header.about or {}).get(_FOLDER)
+    return here[0].header.id
 
 
 def _free_name(taken: Iterable[str]) -> str:

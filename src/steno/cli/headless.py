@@ -1,0 +1,212 @@
+"""Let a model work without a person at the keyboard: the prompt, the run, and how it ends.
+
+Stdout holds the answer, or JSON and nothing else; everything else goes to stderr. Before a run
+begins, what is wrong is an error like that of any command; from then on there is always a result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any, Final, NamedTuple
+
+from steno.agent import AllowingApprover, Approver, Ending, LoopEvent, RunResult
+from steno.cli.asking import ConsoleApprover
+from steno.cli.compose import Harness, compose
+from steno.cli.configuration import Loaded, load_settings
+from steno.cli.folders import working_folder
+from steno.cli.output import Unwritable
+from steno.cli.paper import note
+from steno.cli.printable import on_one_line
+from steno.cli.session import Start
+from steno.cli.stopping import Stopping
+from steno.cli.tally import Tally
+from steno.cli.telling import About, Teller, TextTeller
+from steno.cli.telling_json import JsonTeller
+from steno.errors import Conflict, InvalidValue
+from steno.value import is_text, replace_lone_surrogates
+
+AT_LIMIT: Final = 4
+FORMATS: Final = ("text", "json", "stream-json")
+_STATUSES: Final = {
+    Ending.DONE: 0,
+    Ending.FAILED: 1,
+    Ending.LIMIT: AT_LIMIT,
+    Ending.INTERRUPTED: 128 + signal.SIGINT,
+}
+_MOST_STDIN: Final = 10 * 1024 * 1024
+_PATIENCE_S: Final = 3.0
+"""How long stdin may keep us waiting before we say so."""
+_FLAGS: Final = (
+    *("model", "mode", "allow", "deny", "max_turns", "max_seconds", "max_cost", "max_tokens"),
+    *("temperature", "add_dirs", "system_prompt", "append_system_prompt"),
+)
+"""Options that are settings as well, by their names."""
+
+
+class _Job(NamedTuple):
+    """Everything that was asked for."""
+
+    options: argparse.Namespace
+    loaded: Loaded
+    start: Start
+    prompt: str
+    teller: Teller
+
+
+def run_headless(options: argparse.Namespace) -> int:
+    """Do what the command line asks for, and return the exit status."""
+    start = Start(
+        working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
+    )
+    _check(options, start)
+    prompt = _prompt(options)
+    flags: dict[str, Any] = {name: getattr(options, name) for name in _FLAGS}
+    loaded = load_settings(flags=flags | {"store": getattr(options, "store", None)})
+    job = _Job(options, loaded, start, prompt, _teller(options))
+    try:
+        return asyncio.run(_go(job))
+    finally:
+        job.teller.close()
+
+
+def _check(options: argparse.Namespace, start: Start) -> None:
+    if start.fork is not None and start.is_new:
+        options.parser.error("--fork: needs --continue or --resume, which say what to fork")
+    if not start.is_new and (options.system_prompt or options.append_system_prompt):
+        options.parser.error("--system-prompt: a session that goes on has one already")
+
+
+def _teller(options: argparse.Namespace) -> Teller:
+    if options.output_format == "text":
+        return TextTeller(quiet=options.quiet)
+    return JsonTeller(streams=options.output_format == "stream-json", quiet=options.quiet)
+
+
+def _approver(options: argparse.Namespace) -> Approver | None:
+    if options.yes:
+        return AllowingApprover()
+    return ConsoleApprover() if options.ask else None
+
+
+# -- what to do ------------------------------------------------------------------------------
+
+
+def _prompt(options: argparse.Namespace) -> str:
+    """Return what to do: what the option says, and behind it what stdin holds."""
+    said: str = "" if options.prompt in (None, "-") else options.prompt
+    if not is_text(said):
+        raise InvalidValue("--prompt: is not UTF-8 text")
+    parts = [part for part in (said, _piped(options.prompt)) if part.strip()]
+    if not parts:
+        options.parser.error("say what to do, as in: steno -p 'What does this project do?'")
+    return "\n\n".join(parts)
+
+
+def _piped(prompt: str | None) -> str:
+    """Return what stdin holds; a person at a keyboard is read only if that is asked for."""
+    if sys.stdin.isatty() and prompt != "-":
+        return ""
+    with _saying_what_it_waits_for():
+        data = sys.stdin.buffer.read(_MOST_STDIN + 1)
+    if len(data) > _MOST_STDIN:
+        raise InvalidValue(f"stdin: more than {_MOST_STDIN:,} bytes; name a file instead")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InvalidValue("stdin: is not UTF-8 text") from None
+
+
+@contextmanager
+def _saying_what_it_waits_for() -> Generator[None]:
+    """Say so if stdin does not end: many programs leave it open for those that they start."""
+    told = "reading stdin to its end; if there is none, add < /dev/null"
+    timer = Timer(_PATIENCE_S, note, (told,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+# -- doing it --------------------------------------------------------------------------------
+
+
+async def _go(job: _Job) -> int:
+    """Do what was asked for, and return the exit status; a signal ends it in order."""
+    with Stopping() as stopping:
+        try:
+            result = await _work(job, stopping)
+        except asyncio.CancelledError:
+            if stopping.status is None:
+                raise
+            return stopping.status
+    if result.error is not None:
+        note(on_one_line(str(result.error)))
+    if result.ending is Ending.INTERRUPTED and stopping.status is not None:
+        return stopping.status
+    return _STATUSES[result.ending]
+
+
+async def _work(job: _Job, stopping: Stopping) -> RunResult:
+    options, teller = job.options, job.teller
+    teller.prepare("looking for a model")
+    async with compose(
+        job.loaded,
+        job.start,
+        keeps=not options.no_session,
+        mode=options.mode,
+        approver=_approver(options),
+    ) as harness:
+        teller.begin(_about(harness, job))
+        if not options.quiet:
+            for text in (*job.loaded.notes, *harness.notes):
+                note(on_one_line(text))
+        stopping.in_order = harness.agent.interrupt
+        return await _told(harness, job)
+
+
+async def _told(harness: Harness, job: _Job) -> RunResult:
+    """Run the agent. Whatever comes of it, somebody is told: nobody has to guess from silence."""
+    tally, teller = Tally(), job.teller
+
+    def watch(event: LoopEvent) -> None:
+        tally.watch(event)
+        teller.watch(event)
+
+    try:
+        result = await harness.agent.run(job.prompt, watch=watch)
+    except (BrokenPipeError, Unwritable):
+        raise  # there is nobody to tell
+    except asyncio.CancelledError:
+        teller.end(tally.result(Ending.INTERRUPTED))
+        raise
+    except Conflict as exc:
+        told = Conflict(
+            "session: another program has gone on with it meanwhile, and what it said is kept; "
+            "go on behind it with -c, or beside it with --fork"
+        )
+        teller.end(tally.result(Ending.FAILED, told))
+        raise told from exc
+    except Exception as exc:
+        teller.end(tally.result(Ending.FAILED, exc))
+        raise
+    teller.end(result)
+    return result
+
+
+def _about(harness: Harness, job: _Job) -> About:
+    conversation = harness.agent.conversation
+    return About(
+        session=None if job.options.no_session else conversation.id,
+        branch=conversation.branch,
+        model=harness.model,
+        mode=str(conversation.mode),
+        folder=replace_lone_surrogates(str(job.start.folder)),
+    )

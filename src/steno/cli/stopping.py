@@ -1,0 +1,57 @@
+"""Signals that tell a run to end: the first one in order, the next one at once."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self, final
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@final
+class Stopping:
+    """Listens to signals as long as a block lasts; inside of a task, which it cancels."""
+
+    def __init__(self) -> None:
+        """Take the task that runs."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._heard: list[signal.Signals] = []
+        self._listened_to: list[signal.Signals] = []
+        self.in_order: Callable[[], object] = task.cancel
+        """What to do about the first signal."""
+
+    @property
+    def status(self) -> int | None:
+        """The exit status that is due; None if nobody wants an end."""
+        return 128 + self._heard[0] if self._heard else None
+
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            # Who is started in the background, or by nohup, is to overhear it.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._hear, number)
+                self._listened_to.append(number)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for number in self._listened_to:
+            loop.remove_signal_handler(number)
+
+    def _hear(self, number: signal.Signals) -> None:
+        self._heard.append(number)
+        if len(self._heard) == 1:
+            self.in_order()
+        else:
+            self._task.cancel()

@@ -1,0 +1,128 @@
+"""Tell programs what an agent does: one JSON object, or a line of JSON for each event.
+
+Stdout holds JSON and nothing else. Every line is whole, and is there before the next thing happens.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final, final
+
+import msgspec
+
+from steno.agent import (
+    Asked,
+    CallEnded,
+    CallOutput,
+    CallStarted,
+    LoopEvent,
+    Notice,
+    Recorded,
+    RunResult,
+    TurnStarted,
+)
+from steno.call import AnyToolCall
+from steno.cli.output import writing
+from steno.cli.printable import printable_json
+from steno.cli.telling import About, Aside
+from steno.codec import encode_entry
+from steno.event import TextDelta, ThinkingDelta
+from steno.outcome import Outcome
+from steno.value import replace_lone_surrogates
+
+_TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+@final
+class JsonTeller:
+    """Prints what came of a run; and before that, if it streams, everything that happens."""
+
+    def __init__(self, *, streams: bool, quiet: bool = False) -> None:
+        """Take how much is wanted. Who reads events needs no lines on stderr."""
+        self._streams = streams
+        self._aside = Aside(quiet=quiet or streams)
+        self._about: About | None = None
+        self._denied: list[dict[str, Any]] = []
+
+    def prepare(self, what: str) -> None:
+        """Say what is done, if it takes long."""
+        self._aside.prepare(what)
+
+    def begin(self, about: About) -> None:
+        """Say what is about to begin."""
+        self._about = about
+        self._aside.begin(about)
+        if self._streams:
+            _print_line({"type": "session", **about._asdict()})
+
+    def watch(self, event: LoopEvent) -> None:
+        """Print an event, and remember what was denied."""
+        self._aside.watch(event)
+        if isinstance(event, CallEnded) and event.result.outcome is Outcome.DENIED:
+            denial = {"call_id": event.call.id, "tool": event.call.name}
+            self._denied.append({**denial, "reason": event.result.text})
+        told = event_object(event) if self._streams else None
+        if told is not None:
+            _print_line(told)
+
+    def end(self, result: RunResult) -> None:
+        """Print what came of it."""
+        self.close()
+        self._aside.end(result)
+        assert self._about is not None
+        _print_line({**result_object(result, self._about), "denied": self._denied})
+
+    def close(self) -> None:
+        """Leave nothing on the terminal."""
+        self._aside.close()
+
+
+def event_object(event: LoopEvent) -> dict[str, Any] | None:
+    """Return an event as JSON has it; None for what another event tells as well."""
+    match event:
+        case TurnStarted(number):
+            return {"type": "turn", "number": number}
+        case TextDelta():
+            return {"type": "text", "text": event.text}
+        case ThinkingDelta():
+            return {"type": "thinking", "text": event.text}
+        case Recorded(entry):
+            return {"type": "entry", "entry": msgspec.Raw(encode_entry(entry))}
+        case Asked(question):
+            return {"type": "asked", "call": _call(question.call), "preview": question.preview}
+        case CallStarted(call):
+            return {"type": "call", "call": _call(call)}
+        case CallOutput(call_id, text):
+            return {"type": "output", "call_id": call_id, "text": text}
+        case Notice():
+            return {"type": "notice", "code": event.code, "text": event.text}
+        case _:
+            return None
+
+
+def result_object(result: RunResult, about: About) -> dict[str, Any]:
+    """Return what came of a run as JSON has it."""
+    return {
+        "type": "result",
+        "ending": result.ending,
+        "text": result.text,
+        "stop_reason": None if result.message is None else result.message.stop_reason,
+        "reason": replace_lone_surrogates(result.reason) or None,
+        "error": None if result.error is None else type(result.error).__name__,
+        "session": about.session,
+        "branch": about.branch,
+        "model": about.model,
+        "turns": result.turns,
+        "usage": {name: getattr(result.usage, name) for name in _TOKENS},
+        "cost_usd": None if result.cost is None else str(result.cost),
+    }
+
+
+def _call(call: AnyToolCall) -> dict[str, str]:
+    return {"id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _print_line(value: dict[str, Any]) -> None:
+    with writing("stdout"):
+        sys.stdout.buffer.write(printable_json(msgspec.json.encode(value)) + b"\n")
+        sys.stdout.buffer.flush()

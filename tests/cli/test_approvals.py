@@ -1,0 +1,149 @@
+"""`steno approvals`: what was asked when a program ended is decided later, and then acted on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.headless import make_project, result_of, speaking
+from tests.cli.live import seat
+from tests.cli.program import steno
+from tests.cli.vendor import Call, Turn
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a file in it, which is where we are."""
+    return make_project(tmp_path, monkeypatch)
+
+
+def write(name: str, id: str) -> Call:
+    return Call("write", {"path": name, "content": "made\n"}, id)
+
+
+def kill_while_asking(prompt: str = "x") -> None:
+    """Let a run ask a person, who pulls the plug."""
+    with seat("-p", prompt, "--ask") as person:
+        person.see("[e]xplain why? ")
+        person.process.kill()
+
+
+def waiting() -> list[dict[str, Any]]:
+    told = steno("approvals", "--json")
+    assert told.status == 0
+    return [json.loads(line) for line in told.out.splitlines()]
+
+
+def go_on(*arguments: str) -> dict[str, Any]:
+    told = steno("-c", "-p", "go on", "-q", "--output-format", "json", *arguments)
+    assert told.status == 0, told.err
+    return result_of(told)
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize(
+    ("decision", "status", "is_made"),
+    [("--approve", "approved", True), ("--deny", "denied", False)],
+)
+def test_a_question_survives_the_program_and_its_answer_is_acted_on(
+    home: Path, project: Path, decision: str, status: str, is_made: bool
+) -> None:
+    with speaking(home, [write("new.txt", "call_1")], "I see.") as model:
+        kill_while_asking()
+        (call,) = waiting()
+        assert (call["call_id"], call["tool"], call["status"]) == (
+            "call_1",
+            "write",
+            "undecided",
+        ) or (call["status"] == "pending")
+        assert not (project / "new.txt").exists()
+        told = steno("approvals", "last", decision, "call", "--reason", "because")
+        assert told.status == 0
+        assert f"call_1 {status} by " in told.out
+        assert not (project / "new.txt").exists()  # nothing happens until the session goes on
+        (call,) = waiting()
+        assert call["status"] == status
+        assert go_on()["text"] == "I see."
+    assert (project / "new.txt").exists() == is_made
+    (answer,) = [said for said in model.seen[-1]["messages"] if said["role"] == "tool"]
+    assert ("because" in answer["content"]) == (not is_made)
+    assert waiting() == []
+    assert status in steno("audit", "last").out
+
+
+@pytest.mark.requirement("S2-18")
+def test_calls_are_decided_one_by_one(home: Path, project: Path) -> None:
+    calls: Turn = [write("a.txt", "first"), write("b.txt", "second")]
+    with speaking(home, calls, "I see."):
+        kill_while_asking()
+        assert [call["call_id"] for call in waiting()] == ["first"]  # one question at a time
+        assert steno("approvals", "--approve", "first").status == 0
+        result = go_on()
+    assert (project / "a.txt").exists()
+    assert not (project / "b.txt").exists()
+    assert [denied["call_id"] for denied in result["denied"]] == ["second"]
+
+
+def test_a_question_that_nobody_decides_is_asked_again(home: Path, project: Path) -> None:
+    with speaking(home, [write("new.txt", "call_1")], "I see."):
+        kill_while_asking()
+        with seat("-c", "-p", "go on", "--ask") as person:
+            person.see("[e]xplain why? ")
+            person.type("y\n")
+            assert person.end() == 0
+    assert (project / "new.txt").exists()
+
+
+def test_a_rule_counts_more_than_an_answer_given_before(home: Path, project: Path) -> None:
+    with speaking(home, [write("new.txt", "call_1")], "I see."):
+        kill_while_asking()
+        assert steno("approvals", "--approve", "call_1").status == 0
+        go_on("--deny", "write")
+    assert not (project / "new.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (
+            ["--approve", "nope"],
+            1,
+            "call nope: there is none of this name; `steno approvals` shows",
+        ),
+        (["--approve", ""], 1, "there is none of this name"),
+        (["--approve", "call_1", "--deny", "call"], 2, "a call is either approved or denied"),
+        (["--approve", "call_1", "--deny", "nope"], 1, "call nope: there is none of this name"),
+    ],
+)
+def test_what_makes_no_sense_decides_nothing(
+    home: Path, arguments: list[str], status: int, told: str
+) -> None:
+    with speaking(home, [write("new.txt", "call_1")]):
+        kill_while_asking()
+        refused = steno("approvals", "last", *arguments)
+        assert refused.status == status
+        assert told in refused.err
+        assert [call["actor"] for call in waiting()] == [None]
+
+
+def test_nothing_that_waits_is_said(home: Path) -> None:
+    with speaking(home, "Hello."):
+        steno("-p", "x")
+    told = steno("approvals")
+    assert told == (0, "", "steno: no call of this session waits for a decision\n")
+
+
+def test_no_session_is_an_error() -> None:
+    assert steno("approvals") == (1, "", "steno: session: there is none yet\n")
+
+
+def test_what_a_model_wrote_is_harmless_on_the_terminal(home: Path) -> None:
+    with speaking(home, [Call("write", {"path": "a\x1b[2J", "content": "\x9b"}, "id\x9b")]):
+        kill_while_asking()
+        told = steno("approvals")
+    assert told.status == 0
+    assert "\x1b" not in told.out
+    assert "\x9b" not in told.out

@@ -1,0 +1,142 @@
+"""`steno doctor` says what is configured, what can be reached, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.providers import CATALOG
+from steno.store import open_store
+from tests.cli.headless import make_project, write_settings
+from tests.cli.program import Told, on_terminal, run, steno
+from tests.cli.vendor import vendor
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a file in it, which is where we are."""
+    return make_project(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def nobody() -> Generator[str]:
+    """Settings by which no server is on this machine, whatever else runs on it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        rows = [
+            f'[providers."{row.name}"]\nlike = "{row.name}"\nbase_url = "{address}"'
+            for row in CATALOG.values()
+            if not row.needs_key
+        ]
+        yield "\n".join(rows) + "\n"
+
+
+def findings(told: Told) -> dict[str, tuple[str, str]]:
+    """Return the state of each thing and what is told of it; the last word counts."""
+    lines: list[dict[str, Any]] = [json.loads(line) for line in told.out.splitlines()]
+    assert all(set(line) == {"what", "state", "told"} for line in lines)
+    return {line["what"]: (line["state"], line["told"]) for line in lines}
+
+
+def test_with_nothing_configured_everything_is_told_and_nothing_is_broken(
+    home: Path, project: Path, nobody: str
+) -> None:
+    write_settings(home, nobody)
+    told = steno("doctor", "--json")
+    found = findings(told)
+    assert told.status == 0
+    assert told.err == ""
+    assert found["user settings"][0] == "ok"
+    assert found["project"] == ("ok", f"none ({project / '.steno' / 'config.toml'})")
+    assert found["instructions"] == ("ok", "none (AGENTS.md)")
+    assert found["store"] == ("ok", f"sqlite:{home}/.local/share/steno/steno.db (will be made)")
+    assert found["model anthropic"] == ("missing", "no key; set ANTHROPIC_API_KEY")
+    assert found["model ollama"][0] == "missing"
+    assert found["model offline"][0] == "ok"
+    assert found["model in use"][0] == "ok"
+    assert {"steno", "sandbox", "search", "aiohttp", "genai-prices"} <= found.keys()
+    assert not (home / ".local").exists()
+
+
+def test_what_is_there_is_told(home: Path, project: Path, nobody: str) -> None:
+    (project / "AGENTS.md").write_text("Be brief.")
+    (project / ".steno").mkdir()
+    (project / ".steno" / "config.toml").write_text('model = "evil/x"\ndeny = ["bash"]\n')
+    with open_store() as store:
+        store.new()
+    with vendor() as lab:
+        file = write_settings(home, f'model = "lab/tester"\n{nobody}{lab.settings}')
+        told = steno("doctor", "--json")
+    found = findings(told)
+    assert told.status == 0
+    assert found["user settings"] == ("ok", str(file))
+    assert found["project"][0] == "missing"
+    assert "project settings ignored: model" in found["project"][1]
+    assert found["instructions"] == ("ok", str(project / "AGENTS.md"))
+    assert found["store"][1].endswith("steno.db, 1 session")
+    assert found["model lab"][0] == "ok"
+    assert found["model in use"] == ("ok", "lab/tester (configured)")
+
+
+@pytest.mark.parametrize("text", ["nonsense", "max_turns = 0"])
+def test_broken_settings_do_not_hide_the_rest(home: Path, text: str) -> None:
+    file = write_settings(home, text)
+    told = steno("doctor", "--json")
+    found = findings(told)
+    assert told.status == 1
+    assert found["settings"][0] == "broken"
+    assert found["settings"][1].startswith(f"{file}: ")
+    assert {"sandbox", "search", "aiohttp"} <= found.keys()
+
+
+def test_a_model_that_cannot_be_used_is_broken(home: Path, nobody: str) -> None:
+    write_settings(home, f'model = "anthropic/claude"\n{nobody}')
+    told = steno("doctor", "--json")
+    assert told.status == 1
+    assert findings(told)["model in use"][0] == "broken"
+
+
+def test_a_store_that_cannot_be_read_is_broken(home: Path, tmp_path: Path, nobody: str) -> None:
+    write_settings(home, nobody)
+    (tmp_path / "bad.db").write_bytes(b"not a database, but long enough to look at" * 100)
+    told = steno("doctor", "--json", "--store", f"sqlite:{tmp_path / 'bad.db'}")
+    assert told.status == 1
+    assert findings(told)["store"][0] == "broken"
+
+
+@pytest.mark.parametrize("place", ["sqlite:note.txt/kept.db", "jsonl:note.txt/deep/kept"])
+def test_a_store_that_cannot_be_written_is_broken(home: Path, place: str, nobody: str) -> None:
+    write_settings(home, nobody)
+    told = steno("doctor", "--json", "--store", place)
+    assert told.status == 1
+    assert findings(told)["store"] == (
+        "broken",
+        f"{place}: may not be written; name another by --store, or use --no-session",
+    )
+
+
+@pytest.mark.parametrize("home_variable", ["", "/proc"])
+def test_a_missing_home_is_told(home_variable: str) -> None:
+    told = run("doctor", "--json", HOME=home_variable)
+    found = findings(told)
+    assert told.err == ""
+    assert found["user settings"][0] == ("ok" if home_variable else "missing")
+    assert "search" in found
+
+
+def test_what_a_project_is_called_cannot_touch_the_terminal(
+    tmp_path: Path, home: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_settings(home, nobody)
+    evil = tmp_path / "a\x1b[2J\nb"
+    evil.mkdir()
+    monkeypatch.chdir(evil)
+    told = on_terminal("doctor", environment={"NO_COLOR": "1", "TERM": "dumb"})
+    assert told.status == 0
+    assert "\x1b[2J" not in told.out

@@ -1,0 +1,295 @@
+"""`steno -p`: what it is told, and what it keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steno.store import open_store
+from tests.cli.headless import (
+    OFFLINE,
+    make_project,
+    result_of,
+    speaking,
+    write_settings,
+)
+from tests.cli.program import Told, run, steno
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a file in it, which is where we are."""
+    return make_project(tmp_path, monkeypatch)
+
+
+def as_json(*arguments: str | Path, data: bytes = b"") -> Told:
+    return steno(*arguments, "--output-format", "json", "-q", data=data)
+
+
+def files_below(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def said(home: Path, *arguments: str, data: bytes = b"") -> str:
+    """Return what a model hears."""
+    with speaking(home, "Yes.") as model:
+        assert steno(*arguments, data=data).status == 0
+        content: str = model.seen[0]["messages"][-1]["content"]
+        return content
+
+
+# -- the prompt ----------------------------------------------------------------------------------
+
+
+def test_the_answer_is_on_stdout_and_the_rest_on_stderr(home: Path) -> None:
+    with speaking(home, ["It is ", "fine."]):
+        told = steno("-p", "How is it?")
+    assert (told.status, told.out) == (0, "It is fine.\n")
+    assert told.err.startswith("lab/tester · act mode · session ")
+
+
+def test_quiet_says_nothing_but_the_answer(home: Path) -> None:
+    with speaking(home, "Fine."):
+        assert steno("-p", "How is it?", "-q") == (0, "Fine.\n", "")
+
+
+def test_the_prompt_comes_from_the_option_from_stdin_or_from_both(home: Path) -> None:
+    assert said(home, "-p", "Look.") == "Look."
+    assert said(home, "run", data=b"Look.\n") == "Look.\n"
+    assert said(home, "-p", "-", data=b"Look.\n") == "Look.\n"
+    assert said(home, "-p", "Review:", data="± a\n".encode()) == "Review:\n\n± a\n"
+    assert said(home, "-p", "Look.", data=b" \n") == "Look."
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["-p", ""], ["-p", "  "], ["-p", "-"], ["-c"]])
+def test_nothing_to_do_is_a_mistake_on_the_command_line(arguments: list[str]) -> None:
+    told = steno(*arguments)
+    assert (told.status, told.out) == (2, "")
+    assert "say what to do, as in: steno -p " in told.err
+
+
+def test_what_is_no_text_is_refused(home: Path) -> None:
+    told = steno("-p", "Look.", data=b"\xff\xfe")
+    assert told == (1, "", "steno: stdin: is not UTF-8 text\n")
+    assert steno("-p", "\udcff") == (1, "", "steno: --prompt: is not UTF-8 text\n")
+    assert files_below(home) == []
+
+
+def test_what_is_far_too_long_is_refused() -> None:
+    told = steno("-p", "Look.", data=b"x" * (10 * 1024 * 1024 + 1))
+    assert told.status == 1
+    assert told.err == "steno: stdin: more than 10,485,760 bytes; name a file instead\n"
+
+
+# -- sessions ------------------------------------------------------------------------------------
+
+
+def test_a_session_is_kept_and_gone_on_with(home: Path) -> None:
+    with speaking(home, "One.", "Two.", "Three.") as model:
+        first = result_of(as_json("-p", "a"))
+        second = result_of(as_json("-c", "-p", "b"))
+        third = result_of(as_json("-r", first["session"][:13], "-p", "c"))
+    assert first["session"] == second["session"] == third["session"]
+    assert model.said_to_it() == ["system", *["user", "assistant"] * 2, "user"]
+
+
+def test_the_last_session_is_that_of_this_folder(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = result_of(as_json("-p", "list files", *OFFLINE))["session"]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    told = as_json("-c", "-p", "list files", *OFFLINE)
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith("steno: session: none was begun in this folder")
+    there = result_of(as_json("-p", "list files", *OFFLINE))["session"]
+    monkeypatch.chdir(tmp_path / "project")
+    assert result_of(as_json("-c", "-p", "list files", *OFFLINE))["session"] == here
+    assert result_of(as_json("-r", there, "-p", "list files", *OFFLINE))["session"] == there
+    assert result_of(as_json("-r", "last", "-p", "list files", *OFFLINE))["session"] == there
+
+
+def test_a_session_that_goes_on_elsewhere_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steno("-p", "list files", *OFFLINE)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    told = steno("-r", "last", "-p", "list files", *OFFLINE)
+    assert told.status == 0
+    assert f"session: it was begun in {tmp_path}/project, and goes on in {tmp_path}" in told.err
+
+
+def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path) -> None:
+    store = f"jsonl:{tmp_path / 'kept'}"
+    good = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
+    bad = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
+    (broken,) = [path for path in (tmp_path / "kept").rglob("*.jsonl") if bad in str(path)]
+    first, second, *rest = broken.read_bytes().splitlines(keepends=True)
+    broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
+    assert steno("sessions", "show", bad, "--store", store).status == 1
+    told = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
+    assert result_of(told)["session"] == good
+
+
+def test_a_session_that_is_not_there_is_named_with_advice() -> None:
+    told = as_json("-r", "nope", "-p", "list files", *OFFLINE)
+    assert (told.status, told.out) == (1, "")
+    assert "session nope: there is none" in told.err
+
+
+def test_a_fork_leaves_the_other_branch_as_it_is(home: Path) -> None:
+    with speaking(home, "One.", "Two.", "Three.", "Four.") as model:
+        first = result_of(as_json("-p", "a"))
+        forked = result_of(as_json("-c", "--fork", "-p", "b"))
+        named = result_of(as_json("-c", "--fork", "idea", "-p", "c"))
+        on = result_of(as_json("-c", "-p", "d"))
+    assert [run["branch"] for run in (first, forked, named, on)] == [
+        *("main", "fork-1", "idea", "idea"),
+    ]
+    assert model.said_to_it(1) == ["system", "user", "assistant", "user"]
+    with open_store() as store:
+        conversation = store.open(first["session"])
+        assert [message.text for message in conversation.messages("main")][1:] == ["a", "One."]
+
+
+def test_a_fork_of_a_name_that_is_taken_is_refused() -> None:
+    steno("-p", "list files", *OFFLINE)
+    told = steno("-c", "--fork", "main", "-p", "list files")
+    assert told == (1, "", "steno: --fork: there is a branch of this name; choose another\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-p", "x", "--fork"],
+        ["-c", "--no-session", "-p", "x"],
+        ["-c", "-r", "last", "-p", "x"],
+        ["-c", "-p", "x", "--system-prompt", "y"],
+        ["-p", "x", "--ask", "--yes"],
+        ["-p", "x", "--mode", "dream"],
+        ["-p", "x", "--max-turns", "0"],
+        ["-p", "x", "--output-format", "xml"],
+    ],
+)
+def test_options_that_make_no_sense_are_refused(arguments: list[str], home: Path) -> None:
+    told = steno(*arguments)
+    assert (told.status, told.out) == (2, "")
+    assert told.err.startswith("usage: steno run")
+    assert files_below(home) == []
+
+
+def test_without_a_session_nothing_is_on_the_disk(home: Path, project: Path) -> None:
+    before = files_below(project)
+    told = run("-p", "read note.txt", *OFFLINE, "--no-session", "--output-format", "json")
+    assert told.status == 0
+    assert result_of(told)["session"] is None
+    assert list(home.iterdir()) == []
+    assert files_below(project) == before
+
+
+def test_what_fails_before_it_begins_leaves_nothing(home: Path) -> None:
+    told = as_json("-p", "x", "--model", "nobody/x")
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith("steno: model: must be written vendor/model")
+    assert files_below(home) == []
+
+
+def test_a_fork_is_not_begun_if_the_model_is_not_there() -> None:
+    session = result_of(as_json("-p", "list files", *OFFLINE))["session"]
+    assert as_json("-c", "--fork", "-p", "x", "--model", "nobody/x").status == 1
+    with open_store() as store:
+        assert list(store.open(session).branches) == ["main"]
+
+
+# -- which store -----------------------------------------------------------------------------------
+
+
+def test_every_command_finds_the_store_in_the_same_place(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flag counts more than the variable, and that more than the settings."""
+    write_settings(home, f'store = "sqlite:{tmp_path}/set.db"')
+    by_setting = result_of(as_json("-p", "list files", *OFFLINE))["session"]
+    assert (tmp_path / "set.db").exists()
+    assert by_setting in steno("sessions", "list", "--json").out
+    assert steno("audit", by_setting).status == 0
+    assert "set.db, 1 session" in steno("doctor").out
+    monkeypatch.setenv("STENO_STORE", f"jsonl:{tmp_path}/variable")
+    by_variable = result_of(as_json("-p", "list files", *OFFLINE))["session"]
+    assert by_variable in steno("sessions", "list", "--json").out
+    assert by_setting not in steno("sessions", "list", "--json").out
+    flag = ("--store", f"sqlite:{tmp_path}/flag.db")
+    by_flag = result_of(as_json("-p", "list files", *OFFLINE, *flag))["session"]
+    assert by_flag in steno("sessions", "list", "--json", *flag).out
+    assert by_variable not in steno("sessions", "list", "--json", *flag).out
+
+
+def test_a_store_of_the_settings_that_is_not_there_yet_is_empty(home: Path) -> None:
+    write_settings(home, f'store = "sqlite:{home}/mine.db"')
+    assert steno("sessions", "list").status == 0
+    assert not (home / "mine.db").exists()
+
+
+def test_a_strange_project_cannot_say_where_sessions_are_kept(project: Path) -> None:
+    (project / ".steno").mkdir()
+    (project / ".steno" / "config.toml").write_text('store = "sqlite:stolen.db"')
+    told = steno("-p", "list files", *OFFLINE)
+    assert told.status == 0
+    assert "project settings ignored: store" in told.err
+    assert steno("sessions", "list", "--json").out.count("\n") == 1
+    assert not (project / "stolen.db").exists()
+
+
+# -- the model and what it is told -----------------------------------------------------------------
+
+
+def test_the_model_of_the_session_goes_on_unless_another_is_named(home: Path) -> None:
+    steno("-p", "list files", *OFFLINE)
+    with speaking(home, "Hello."):
+        assert result_of(as_json("-c", "-p", "list files"))["model"] == "offline/assistant"
+        other = result_of(as_json("-c", "-p", "hello", "--model", "lab/tester"))
+    assert (other["model"], other["text"]) == ("lab/tester", "Hello.")
+
+
+def test_a_model_of_the_session_that_is_gone_is_told_with_a_way_out(home: Path) -> None:
+    with speaking(home, "Hello."):
+        steno("-p", "hello")
+    write_settings(home, "")
+    told = steno("-c", "-p", "hello")
+    assert told.status == 1
+    assert told.err.startswith("steno: lab/tester, who spoke last: model: must be written")
+    assert told.err.endswith("; or choose by --model\n")
+    assert steno("-c", "-p", "list files", *OFFLINE).status == 0
+
+
+def test_the_system_prompt_can_be_replaced_and_appended_to(home: Path) -> None:
+    with speaking(home, "a", "b", "c", settings='append_system_prompt = "Be kind."') as model:
+        steno("-p", "x", "--append-system-prompt", "Be brief.")
+        steno("-p", "x", "--system-prompt", "Be a cat.")
+        steno("-c", "-p", "y")
+    usual, replaced, gone_on = [request["messages"][0]["content"] for request in model.seen]
+    assert usual.startswith("You are steno")
+    assert usual.endswith("Be kind.\n\nBe brief.")
+    assert replaced == gone_on == "Be a cat.\n\nBe kind."
+
+
+def test_settings_and_variables_count_and_flags_count_more(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with speaking(home, "a", "b", settings="temperature = 0.5\nmax_tokens = 70") as model:
+        monkeypatch.setenv("STENO_MAX_TOKENS", "80")
+        steno("-p", "x")
+        steno("-p", "x", "--temperature", "0.1", "--max-tokens", "90")
+    asked = [(request["temperature"], request["max_tokens"]) for request in model.seen]
+    assert asked == [(0.5, 80), (0.1, 90)]
+
+
+def test_a_model_that_nobody_named_is_told_with_how_it_was_found(home: Path) -> None:
+    with speaking(home, "Hello.", "Hello.") as model:
+        assert "no model was named" not in steno("-p", "x").err
+        write_settings(home, model.settings)
+        told = steno("-p", "x")
+    assert told.out == "Hello.\n"
+    assert "no model was named; lab/tester is there (server at http://127.0.0.1:" in told.err

@@ -1,0 +1,358 @@
+"""`steno -p` as a process: signals, kills, closed pipes, places that cannot be written to."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from steno.message import AssistantMessage, ToolResultMessage
+from steno.order import check_order
+from steno.outcome import Outcome
+from steno.store import open_store
+from steno.usage import StopReason
+from tests.cli.headless import OFFLINE, make_project, result_of, speaking, write_settings
+from tests.cli.live import PATIENCE_S, becomes, is_running, live
+from tests.cli.program import COMMAND, Told, run, steno
+from tests.cli.test_sessions_process import loaded_by
+from tests.cli.vendor import Call
+
+SIGNALS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a file in it, which is where we are."""
+    return make_project(tmp_path, monkeypatch)
+
+
+def go_on() -> Told:
+    return steno("-c", "-p", "go on", "--output-format", "json", "-q")
+
+
+def is_in_order(session: str) -> bool:
+    """Tell whether a session can be sent to a model, and nobody has touched its log."""
+    with open_store() as store:
+        check_order(store.open(session).messages())
+    return steno("verify", session).status == 0
+
+
+# -- signals ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS.items())
+@pytest.mark.requirement("S4-14")
+def test_a_signal_while_the_model_speaks_keeps_what_it_said(
+    home: Path, number: signal.Signals, status: int
+) -> None:
+    never = Event()
+    with speaking(home, ["Half of ", never], "The rest.") as model:
+        with live("-p", "x") as process:
+            process.until("text")
+            process.process.send_signal(number)
+            told = process.end()
+        result = result_of(told)
+        assert (told.status, told.err) == (status, "")
+        assert (result["ending"], result["text"]) == ("interrupted", "Half of ")
+        with open_store() as store:
+            partial = store.open(result["session"]).messages()[-1]
+        assert isinstance(partial, AssistantMessage)
+        assert partial.stop_reason is StopReason.ABORTED
+        assert is_in_order(result["session"])
+        assert result_of(go_on())["text"] == "The rest."
+        never.set()
+    assert model.said_to_it()[-1] == "user"
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS.items())
+def test_a_signal_while_a_tool_runs_ends_what_it_started(
+    home: Path, number: signal.Signals, status: int
+) -> None:
+    nap = f"{600 + os.getpid()}.{int(number)}"
+    call = Call("bash", {"command": f"echo begun; sleep {nap} & sleep {nap}"})
+    with speaking(home, [call], "I see."):
+        with live("-p", "x", "--yes") as process:
+            process.until("output")
+            assert becomes(lambda: is_running(nap))
+            process.process.send_signal(number)
+            told = process.end()
+        assert told.status == status
+        assert becomes(lambda: not is_running(nap))
+        session = result_of(told)["session"]
+        with open_store() as store:
+            (answer,) = store.open(session).messages()[-1:]
+        assert isinstance(answer, ToolResultMessage)
+        assert answer.outcome is Outcome.CANCELLED
+        assert is_in_order(session)
+        assert result_of(go_on())["text"] == "I see."
+
+
+def test_a_second_signal_does_not_harm_the_session(home: Path) -> None:
+    never = Event()
+    with speaking(home, ["Half", never], "The rest."):
+        with live("-p", "x") as process:
+            process.until("text")
+            for _ in range(2):
+                process.process.send_signal(signal.SIGTERM)
+            told = process.end()
+        assert told.status == 143
+        assert result_of(told)["ending"] == "interrupted"
+        assert is_in_order(result_of(told)["session"])
+        assert result_of(go_on())["text"] == "The rest."
+        never.set()
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS.items())
+def test_a_signal_before_anything_begins_leaves_nothing(
+    home: Path, number: signal.Signals, status: int
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(PATIENCE_S)
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        write_settings(home, f'[providers.lab]\nlike = "vllm"\nbase_url = "{address}"\n')
+        with live("-p", "x") as process:
+            with silent.accept()[0]:  # it asks which models there are
+                process.process.send_signal(number)
+                out, err = process.process.communicate(timeout=PATIENCE_S)
+            assert (process.process.returncode, out, err) == (status, b"", b"")
+    assert not (home / ".local").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_what_is_to_be_ignored_is_ignored(home: Path, number: signal.Signals) -> None:
+    """As behind `nohup`, and in the background of a script."""
+    go = Event()
+    with speaking(home, ["Half, ", go, "and all."]):
+        ignoring = [sys.executable, "-c", _IGNORING, str(int(number)), *COMMAND]
+        with subprocess.Popen(
+            [*ignoring, "-p", "x", "--output-format", "stream-json"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        ) as process:
+            assert process.stdout is not None
+            while b'"text"' not in process.stdout.readline():
+                pass
+            process.send_signal(number)
+            go.set()
+            last = process.stdout.read().splitlines()[-1].decode()
+        assert process.returncode == 0
+        assert result_of(Told(0, last, ""))["text"] == "Half, and all."
+
+
+_IGNORING = """\
+import os, signal, sys
+signal.signal(int(sys.argv[1]), signal.SIG_IGN)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+# -- kills -----------------------------------------------------------------------------------------
+
+
+def test_a_run_that_was_killed_while_the_model_spoke_goes_on(home: Path) -> None:
+    never = Event()
+    with speaking(home, ["Half of ", never], "All of it.") as model:
+        with live("-p", "x") as process:
+            session = process.until("session")["session"]
+            process.until("text")
+            process.process.kill()
+        assert is_in_order(session)
+        result = result_of(go_on())
+        never.set()
+    assert (result["session"], result["text"]) == (session, "All of it.")
+    assert [message["content"] for message in model.seen[-1]["messages"][1:]] == ["x\n\ngo on"]
+
+
+def test_a_run_that_was_killed_while_a_tool_ran_goes_on_and_runs_nothing_twice(
+    home: Path, project: Path
+) -> None:
+    nap = f"{600 + os.getpid()}.9"
+    call = Call("bash", {"command": f"echo once >> log; echo begun; sleep {nap}"})
+    with speaking(home, [call], "I see.") as model:
+        with live("-p", "x", "--yes") as process:
+            process.until("output")
+            process.process.kill()
+        assert becomes(lambda: not is_running(nap))
+        assert result_of(go_on())["text"] == "I see."
+    (answer,) = [said for said in model.seen[-1]["messages"] if said["role"] == "tool"]
+    assert "look before you repeat it" in answer["content"]
+    assert (project / "log").read_text() == "once\n"
+
+
+# -- two at once -----------------------------------------------------------------------------------
+
+
+def test_two_at_once_on_a_session_lose_nothing(home: Path) -> None:
+    go = Event()
+    with speaking(home, "One.", ["Two", go, "."], "Three.", "Four."):
+        session = result_of(steno("-p", "a", "--output-format", "json"))["session"]
+        with live("-c", "-p", "b") as slow:
+            slow.until("text")
+            quick = go_on()
+            assert result_of(quick)["text"] == "Three."
+            go.set()
+            told = slow.end()
+        assert told.status == 1
+        assert told.err == (
+            "steno: session: another program has gone on with it meanwhile, and what it said is "
+            "kept; go on behind it with -c, or beside it with --fork\n"
+        )
+        result = result_of(told)
+        assert (result["ending"], result["error"]) == ("failed", "Conflict")
+        assert result["text"] == "Two."  # what could not be recorded can be read
+        assert is_in_order(session)
+        assert result_of(go_on())["text"] == "Four."
+    with open_store() as store:
+        said = [message.text for message in store.open(session).messages()]
+    assert said[1:] == ["a", "One.", "b", "go on", "Three.", "go on", "Four."]
+
+
+# -- pipes -----------------------------------------------------------------------------------------
+
+
+def test_a_reader_that_has_gone_ends_the_run_in_order(home: Path) -> None:
+    go = Event()
+    with speaking(home, ["Half", go, " and all."], "The rest."):
+        with live("-p", "x") as process:
+            session = process.until("session")["session"]
+            process.until("text")
+            assert process.process.stdout is not None
+            process.process.stdout.close()
+            go.set()
+            assert process.process.stderr is not None
+            assert process.process.stderr.read() == b""
+            assert process.process.wait(PATIENCE_S) == 1
+        assert is_in_order(session)
+        assert result_of(go_on())["text"] == "The rest."
+
+
+def test_lines_are_there_as_soon_as_something_happens(home: Path) -> None:
+    go = Event()
+    with speaking(home, ["First, ", go, "second."]), live("-p", "x") as process:
+        assert process.until("text") == {"type": "text", "text": "First, "}
+        go.set()
+        assert process.until("text")["text"] == "second."
+        assert process.end().status == 0
+
+
+@pytest.mark.parametrize("format", ["text", "json", "stream-json"])
+def test_an_answer_that_cannot_be_written_is_an_error_in_one_line(home: Path, format: str) -> None:
+    with speaking(home, "Hello."), Path("/dev/full").open("wb") as full:
+        told = subprocess.run(
+            [*COMMAND, "-p", "x", "-q", "--output-format", format],
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    assert told.returncode == 1
+    assert told.stderr.decode() == (
+        "steno: stdout: cannot be written: No space left on device; make room or write elsewhere\n"
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_ends_that_are_closed_do_no_harm(closed: str) -> None:
+    line = f"{sys.executable} -m steno -p 'read note.txt' --model offline {closed}"
+    told = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=60)
+    assert told.returncode == 0
+    assert b"Traceback" not in told.stderr
+    assert steno("sessions", "show", "last").status == 0
+
+
+def test_stdin_that_does_not_end_is_told_of() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "-p", "read note.txt", *OFFLINE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    with process:
+        assert process.stderr.readline() == (
+            b"steno: reading stdin to its end; if there is none, add < /dev/null\n"
+        )
+        out, _ = process.communicate(b"read note.txt", timeout=PATIENCE_S)
+    assert b"forty-two" in out
+
+
+# -- places ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+def test_a_store_that_cannot_be_made_is_an_error_with_a_way_out(kind: str) -> None:
+    told = run("-p", "read note.txt", *OFFLINE, "--store", f"{kind}:/proc/nothing/kept")
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith("steno: ")
+    assert told.err.endswith("; --no-session does without a store\n")
+    assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("home", ["/proc", ""])
+def test_without_a_home_it_works_if_nothing_is_to_be_kept(home: str) -> None:
+    arguments = ("-p", "read note.txt", *OFFLINE)
+    kept = run(*arguments, HOME=home)
+    assert (kept.status, kept.out) == (1, "")
+    assert kept.err.count("\n") == 1
+    told = run(*arguments, "--no-session", HOME=home)
+    assert told.status == 0
+    assert "forty-two" in told.out
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+@pytest.mark.parametrize("format", ["json", "stream-json"])
+def test_a_disk_that_is_full_in_the_middle_is_told_and_the_session_goes_on(
+    home: Path, tmp_path: Path, kind: str, format: str
+) -> None:
+    store = f"{kind}:{tmp_path / 'kept'}"
+    with speaking(home, "One.", "x" * 3_000_000, "Three."):
+        first = run("-p", "a", "--store", store, "--output-format", format)
+        assert first.status == 0
+        told = subprocess.run(
+            [*COMMAND, "-c", "-p", "b", "--store", store, "--output-format", format, "-q"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=60,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000)),
+        )
+        assert told.returncode == 1
+        assert told.stderr.startswith(b"steno: ")
+        assert told.stderr.count(b"\n") == 1
+        result = result_of(Told(1, told.stdout.decode(), ""))
+        assert (result["ending"], result["error"]) == ("failed", "Unavailable")
+        assert len(result["text"]) == 3_000_000
+        again = run("-c", "-p", "c", "--store", store, "--output-format", format)
+        assert result_of(again)["text"] == "Three."
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    told = steno("-p", "x", *OFFLINE)
+    assert told.err == "steno: folder: the working folder is not there any more; go to another\n"
+    assert steno("sessions", "list").status == 0
+
+
+# -- what is loaded --------------------------------------------------------------------------------
+
+
+def test_a_run_loads_only_what_it_needs() -> None:
+    loaded = loaded_by("-p", "read note.txt", "--model", "offline", "--no-session")
+    heavy = {"aiohttp", "rich", "psycopg", "mcp", "textual", "opentelemetry", "genai_prices"}
+    assert loaded.isdisjoint(heavy | {"sqlite3", "xllamacpp"})
+
+
+def test_settings_are_loaded_for_a_store_only_where_there_are_any(home: Path) -> None:
+    assert "steno.cli.settings" not in loaded_by("sessions", "list")
+    write_settings(home, "")
+    assert "steno.cli.settings" in loaded_by("sessions", "list")

@@ -1,0 +1,178 @@
+"""`steno -p` on a terminal, which is a real one with a test at its other end."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from tests.cli.headless import make_project, result_of, speaking
+from tests.cli.live import PATIENCE_S, seat
+from tests.cli.program import COMMAND, Told, steno
+from tests.cli.vendor import Call, Fault
+
+ASKED = "no, and [e]xplain why? "
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a file in it, which is where we are."""
+    return make_project(tmp_path, monkeypatch)
+
+
+def write(text: str = "made\n") -> Call:
+    return Call("write", {"path": "new.txt", "content": text})
+
+
+# -- what is shown ---------------------------------------------------------------------------------
+
+
+def test_the_answer_appears_as_it_comes(home: Path) -> None:
+    go = Event()
+    with speaking(home, ["Half of ", go, "it."]), seat("-p", "x", "-q") as person:
+        person.see("Half of ")
+        go.set()
+        assert person.end() == 0
+        assert person.screen == "Half of it.\n"
+
+
+def test_everything_that_the_model_says_appears_with_what_it_does(home: Path) -> None:
+    look = Call("read", {"path": "note.txt"})
+    with speaking(home, ["I look.", look], "Forty-two."), seat("-p", "x") as person:
+        assert person.end() == 0
+    lines = person.screen.splitlines()
+    assert lines[1:] == ["I look.", '→ read {"path": "note.txt"}', "Forty-two."]
+
+
+def test_escapes_of_a_model_do_not_reach_the_terminal(home: Path) -> None:
+    said = ["\x1b", "[31mred\x1b[", "0m \x1b]0;title\x07 \x9b2J a\r", "\nb \u202e c\x1b"]
+    with speaking(home, said), seat("-p", "x", "-q") as person:
+        assert person.end() == 0
+    assert person.screen == "red \\x1b]0;title\\x07 \\x9b2J a\nb \\u202e c\\x1b\n"
+
+
+def test_escapes_in_calls_and_errors_do_not_reach_the_terminal(home: Path) -> None:
+    call = Call("read", {"path": "a\x1b[2J\x9b2J.txt"})
+    with speaking(home, [call], Fault(401, "no\x1b[2J\x9b2J")), seat("-p", "x") as person:
+        assert person.end() == 1
+    assert "\x1b" not in person.screen
+    assert "\x9b" not in person.screen
+    assert "steno: no" in person.screen
+
+
+def test_json_on_a_terminal_is_harmless_too(home: Path) -> None:
+    with (
+        speaking(home, "a\x9b2J\u202e"),
+        seat("-p", "x", "-q", "--output-format", "stream-json") as person,
+    ):
+        assert person.end() == 0
+    assert "\x9b" not in person.screen
+    assert result_of(Told(0, person.screen, ""))["text"] == "a\x9b2J\u202e"
+
+
+def test_a_pipe_gets_the_last_words_as_they_are(home: Path) -> None:
+    with speaking(home, ["I look.", Call("read", {"path": "note.txt"})], "\x1b[31mred\x1b[0m"):
+        told = steno("-p", "x", "-q")
+    assert told.out == "\x1b[31mred\x1b[0m\n"
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_a_model_that_is_silent_for_long_is_waited_for_visibly(home: Path, format: str) -> None:
+    go = Event()
+    with speaking(home, [go, "Here."]), seat("-p", "x", "--output-format", format) as person:
+        person.see("\r\x1b[Kwaiting for lab/tester … 1 s")
+        go.set()
+        person.see("\r\x1b[K")  # and nothing of it is left
+        person.see("Here.")
+        assert person.end() == 0
+
+
+def test_quiet_shows_no_waiting(home: Path) -> None:
+    go = Event()
+    with speaking(home, ["a", go, "b"]), seat("-p", "x", "-q") as person:
+        person.see("a")
+        go.set()
+        assert person.end() == 0
+        assert "\x1b" not in person.screen
+
+
+def test_a_tool_that_takes_long_is_waited_for_visibly(home: Path, project: Path) -> None:
+    call = Call("bash", {"command": "until [ -e go ]; do sleep 0.05; done"})
+    with speaking(home, [call], "Done."), seat("-p", "x", "--yes") as person:
+        person.see("\r\x1b[Kbash … 1 s")
+        (project / "go").touch()
+        assert person.end() == 0
+        assert person.screen.endswith("\r\x1b[KDone.\n")
+
+
+def test_ctrl_c_ends_it_in_order(home: Path) -> None:
+    never = Event()
+    with speaking(home, ["Half", never], "The rest."):
+        with seat("-p", "x") as person:
+            person.see("Half")
+            person.type("\x03")
+            assert person.end() == 130
+        assert person.screen.endswith("Half^C\n! interrupted; -c goes on\n")
+        assert steno("-c", "-p", "go on", "-q").out == "The rest.\n"
+        never.set()
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("keys", "is_made"), [("y\n", True), ("n\n", False)])
+def test_a_person_is_asked_where_that_is_wanted(
+    home: Path, project: Path, keys: str, is_made: bool
+) -> None:
+    with speaking(home, [write()], "Done."), seat("-p", "x", "--ask") as person:
+        person.see("write asks for permission to write:")
+        person.see(ASKED)
+        person.type(keys)
+        assert person.end() == 0
+    assert (project / "new.txt").exists() == is_made
+
+
+def test_a_person_is_asked_while_a_program_reads_the_output(home: Path, project: Path) -> None:
+    with (
+        speaking(home, [write()], "Done."),
+        seat(
+            *("-p", "x", "--ask", "--output-format", "json"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        ) as person,
+    ):
+        person.see(ASKED)
+        person.type("y\n")
+        assert person.process.stdout is not None
+        out = person.process.stdout.read().decode()
+        assert person.end() == 0
+    assert result_of(Told(0, out, ""))["text"] == "Done."
+    assert out.count("\n") == 1
+    assert (project / "new.txt").exists()
+
+
+def test_who_cannot_be_asked_has_said_no(home: Path, project: Path) -> None:
+    with speaking(home, [write()], "Too bad."):
+        told = subprocess.run(
+            ["setsid", *COMMAND, "-p", "x", "--ask", "--output-format", "json"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+            timeout=PATIENCE_S,
+        )
+    result = result_of(Told(0, told.stdout.decode(), ""))
+    assert "there is no terminal" in result["denied"][0]["reason"]
+    assert not (project / "new.txt").exists()
+
+
+def test_what_is_allowed_for_the_session_is_not_asked_again(home: Path, project: Path) -> None:
+    with speaking(home, [write()], "Done.", [write("again\n")], "Done."):
+        with seat("-p", "x", "--ask") as person:
+            person.see(ASKED)
+            person.type("s\n")
+            assert person.end() == 0
+        (project / "new.txt").unlink()
+        assert steno("-c", "-p", "y", "-q").status == 0
+    assert (project / "new.txt").read_text() == "again\n"
