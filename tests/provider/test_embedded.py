@@ -125,6 +125,11 @@ asyncio.run(main())
 """
 
 
+def connect_until_refused(host: str, port: int) -> None:
+    for _ in range(100_000):
+        socket.create_connection((host, port), timeout=20).close()
+
+
 @pytest.mark.parametrize("is_killed", [False, True], ids=["returns", "is killed"])
 def test_it_prints_nothing_and_ends_with_the_program_that_does_not_close_it(
     is_killed: bool,
@@ -144,8 +149,7 @@ def test_it_prints_nothing_and_ends_with_the_program_that_does_not_close_it(
             assert connection.recv(1) == b""  # it lets go of us, and of the rest in a moment
         assert (out, err) == (b"", b"")
     with pytest.raises(ConnectionError):
-        for _ in range(100_000):
-            socket.create_connection((host, int(port)), timeout=20).close()
+        connect_until_refused(host, int(port))
 
 
 # -- any file ------------------------------------------------------------------------------------

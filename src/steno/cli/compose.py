@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from steno.agent import Agent, Approver, Gate, Permissions, Runner, Target
+from steno.agent.gate import Decides
+from steno.agent.runner import Runs
 from steno.agent.telemetry import NO_TELEMETRY, Telemetry
 from steno.cli.configuration import Loaded
 from steno.cli.folders import config_folder, home_folder
@@ -27,6 +29,7 @@ from steno.cli.settings import ModelSettings, Settings
 from steno.conversation import Conversation
 from steno.entry import Mode
 from steno.errors import InvalidValue, StenoError, Unavailable
+from steno.ports import Provider, Tool
 from steno.providers.finding import Found, find_model
 from steno.providers.prices import context_tokens_of, price_of
 from steno.store import MemoryStore, Store
@@ -50,6 +53,35 @@ class Harness(NamedTuple):
         return self.found.name
 
 
+class Equipment(NamedTuple):
+    """What it takes to work in a folder, whatever the conversation."""
+
+    settings: Settings
+    found: Found
+    provider: Provider
+    tools: tuple[Tool, ...]
+    gate: Gate
+    telemetry: Telemetry
+
+    def agent_for(
+        self, conversation: Conversation, *, runner: Runs, gate: Decides | None = None
+    ) -> Agent:
+        """Make an agent for a conversation; another gate may stand before the usual one."""
+        return Agent(
+            self.provider,
+            conversation,
+            tools=self.tools,
+            gate=gate or self.gate,
+            runner=runner,
+            model=self.found.name,
+            target=target_for(self.found, self.settings),
+            limits=self.settings.limits,
+            telemetry=self.telemetry,
+            price_of=cache(price_of),
+            actor=user_name(),
+        )
+
+
 @asynccontextmanager
 async def compose(
     loaded: Loaded,
@@ -68,16 +100,7 @@ async def compose(
         store = None if start.is_new else stack.enter_context(_store(settings, is_new=False))
         going_on = None if store is None else open_session(store, start)
         found = await _find_model(loaded, going_on)
-        provider = found.open()
-        stack.push_async_callback(provider.close)
-        toolbox = await stack.enter_async_context(
-            Toolbox(
-                Workspace([start.folder, *settings.add_dirs]),
-                sandbox=settings.sandbox,
-                access=Access(network=settings.network, environment=settings.env),
-            )
-        )
-        telemetry = _telemetry(settings)
+        equipment = await stack.enter_async_context(equip(settings, found, start.folder, approver))
         prompt, notes = _system_prompt(loaded, start.folder)
         if store is None:
             store = stack.enter_context(_store(settings) if keeps else MemoryStore())
@@ -87,23 +110,31 @@ async def compose(
         fork_if_wanted(conversation, start)
         if mode is not None and conversation.mode is not Mode(mode):
             conversation.change_mode(mode)
-        agent = Agent(
-            provider,
-            conversation,
-            tools=toolbox.tools,
-            gate=_gate(settings, approver, start.folder),
-            runner=Runner(store),
-            model=found.name,
-            target=target_for(found, settings),
-            limits=settings.limits,
-            telemetry=telemetry,
-            price_of=cache(price_of),
-            actor=user_name(),
-        )
+        agent = equipment.agent_for(conversation, runner=Runner(store))
         notes += tuple(_notes(settings, found, start.folder))
         if going_on is not None:
             notes += tuple(_notes_on_session(store, going_on, start.folder))
         yield Harness(agent, store, found, notes)
+
+
+@asynccontextmanager
+async def equip(
+    settings: Settings, found: Found, folder: Path, approver: Approver | None
+) -> AsyncGenerator[Equipment]:
+    """Make provider, tools and gate for work in a folder; everything is closed behind it."""
+    async with AsyncExitStack() as stack:
+        telemetry = _telemetry(settings)
+        provider = found.open()
+        stack.push_async_callback(provider.close)
+        toolbox = await stack.enter_async_context(
+            Toolbox(
+                Workspace([folder, *settings.add_dirs]),
+                sandbox=settings.sandbox,
+                access=Access(network=settings.network, environment=settings.env),
+            )
+        )
+        gate = _gate(settings, approver, folder)
+        yield Equipment(settings, found, provider, toolbox.tools, gate, telemetry)
 
 
 def target_for(found: Found, settings: Settings) -> Target:

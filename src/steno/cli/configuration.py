@@ -44,6 +44,8 @@ _TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromkeys(
     ("allow", "deny", "add_dirs", "trusted_projects"), tuple[str, ...]
 )
 """What a setting looks like in a file."""
+_FLAGS: Final = {"add_dirs": "--add-dir"}
+"""Options of another name than the setting, since they are given once for each."""
 _UNKNOWN: Final = "Object contains unknown field `"
 
 
@@ -90,7 +92,7 @@ def load_settings(
             gathered.take(name, value, variable_of(name))
     for name, value in (flags or {}).items():
         if value not in (None, (), []):
-            flag = f"--{name.replace('_', '-')}"
+            flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
             gathered.take(_known(name, flag), value, flag, base=folder)
     return Loaded(gathered.settings, gathered.origins, notes, project, project_file, user_file)
 

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
 from decimal import Decimal
 from functools import cache
 from itertools import count
@@ -14,12 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.agent import Agent, AllowingApprover, Ending, Gate, Permissions, Runner
+from steno.agent import Agent, AllowingApprover, Ending, Runner
 from steno.agent.rerun import Comparison, Parting, Reuse, Side, rerun
-from steno.cli.compose import target_for, user_name
+from steno.cli.compose import equip
 from steno.cli.configuration import Loaded, load_settings
 from steno.cli.folders import working_folder
-from steno.cli.grants import GrantsFile
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.place import existing_store, find_session
 from steno.cli.printable import counted, cut, on_one_line
@@ -29,7 +27,6 @@ from steno.message import AssistantMessage
 from steno.providers.finding import find_model
 from steno.providers.prices import price_of
 from steno.store import Store
-from steno.tools import Access, Toolbox, Workspace
 
 _STATUSES: Final = {Ending.FAILED: 1, Ending.LIMIT: 4, Ending.INTERRUPTED: 130}
 _GIST: Final = 200
@@ -70,48 +67,30 @@ async def _rerun(
         known = ", ".join(map(on_one_line, conversation.branches))
         raise Missing(f"branch: there is none of this name, but {known}")
     aside = Aside(quiet=options.quiet)
-    async with AsyncExitStack() as stack:
-        stack.callback(aside.close)
-        found = await find_model(settings.model or "", vendors=settings.providers)
-        provider = found.open()
-        stack.push_async_callback(provider.close)
-        toolbox = await stack.enter_async_context(
-            Toolbox(
-                Workspace([folder, *settings.add_dirs]),
-                sandbox=settings.sandbox,
-                access=Access(network=settings.network, environment=settings.env),
-            )
-        )
-        gate = Gate(
-            Permissions(role=settings.role, allow=settings.allow, deny=settings.deny),
-            AllowingApprover() if options.yes else None,
-            grants=GrantsFile(folder),
-        )
+    found = await find_model(settings.model or "", vendors=settings.providers)
+    approver = AllowingApprover() if options.yes else None
+    async with equip(settings, found, folder, approver) as equipment:
 
         def make(reuse: Reuse) -> Agent:
-            return Agent(
-                provider,
+            return equipment.agent_for(
                 conversation,
-                tools=toolbox.tools,
-                gate=reuse.gate(gate),
                 runner=reuse.runner(Runner(store)),
-                model=found.name,
-                target=target_for(found, settings),
-                limits=settings.limits,
-                price_of=cache(price_of),
-                actor=user_name(),
+                gate=reuse.gate(equipment.gate),
             )
 
         name = _free_name(f"replay-{found.name}", conversation.branches)
         aside.begin(About(session, name, found.name, str(conversation.mode), str(folder)))
-        return await rerun(
-            conversation,
-            make,
-            name=name,
-            branch=options.branch,
-            price_of=cache(price_of),
-            watch=aside.watch,
-        )
+        try:
+            return await rerun(
+                conversation,
+                make,
+                name=name,
+                branch=options.branch,
+                price_of=cache(price_of),
+                watch=aside.watch,
+            )
+        finally:
+            aside.close()
 
 
 def _free_name(wanted: str, taken: Iterable[str]) -> str:
