@@ -112,11 +112,11 @@ def test_where_no_model_is_known_the_words_are_ours(address: str) -> None:
 @pytest.mark.parametrize(
     ("model", "problem"),
     [
-        ("nobody/x", "nobody is no provider; one of openai, "),
-        ("gpt-5", "gpt-5 is no provider"),
+        ("nobody/x", "--model: must be written vendor/model, with a vendor out of anthropic, "),
+        ("gpt-5", "--model: must be written vendor/model"),
         ("anthropic", "name a model, too: anthropic/MODEL"),
         ("anthropic/", "name a model, too: anthropic/MODEL"),
-        ("\x1b[2Jx/y", "\\x1b[2Jx is no provider"),
+        ("\x1b[2Jx/y", "--model: must be written vendor/model"),
     ],
 )
 def test_a_model_that_cannot_be_meant_is_refused(address: str, model: str, problem: str) -> None:
@@ -124,6 +124,13 @@ def test_a_model_that_cannot_be_meant_is_refused(address: str, model: str, probl
     told = steno("explain", "talk", "--model", model)
     assert (told.status, told.out) == (1, "")
     assert problem in told.err
+    assert "\x1b" not in told.err
+
+
+def test_models_that_run_here_see_a_session_too(address: str) -> None:
+    keep_talk(address)
+    assert "as seen by offline" in steno("explain", "talk", "--model", "offline").out
+    assert "as seen by embedded" in steno("explain", "talk", "--model", "embedded").out
 
 
 @pytest.mark.requirement("S1-12")

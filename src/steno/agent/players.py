@@ -18,7 +18,20 @@ from steno.assemble import Assembler
 from steno.call import InvalidToolCall, ToolCall
 from steno.chain import digest_of
 from steno.conversation import Conversation
-from steno.entry import Approval, ApprovalStatus, Entry, Mode, Payload, Rewind
+from steno.entry import (
+    Approval,
+    ApprovalStatus,
+    Compaction,
+    Entry,
+    Feedback,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
+    Payload,
+    Resolution,
+    Rewind,
+)
 from steno.errors import CutShort, LogError, Missing, ProviderError
 from steno.event import Event
 from steno.message import AssistantMessage, Message, ToolResultMessage
@@ -31,6 +44,8 @@ from steno.tool import ToolDefinition
 from steno.usage import StopReason
 
 _AFTER_THE_END: Final = "end"
+_APPENDED: Final = (ModeChange, ModelChange, Label, Compaction, Resolution, Feedback, Approval)
+"""What is most often recorded beside a run. The rest is read back as it is, which takes longer."""
 _PARTIAL: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
@@ -59,6 +74,8 @@ class Play:
         self.is_tampered = False
         """Whether the next entry is not the one that its digest was made of."""
         self.is_over = False
+        self._is_taking = False
+        """Whether what is recorded now was made by nobody: it is taken as it is."""
         self.stop: Callable[[], object] = lambda: None
         """Stop the run that is under way, as a person or a limit does."""
         self.conversation: Final = Conversation(
@@ -75,9 +92,11 @@ class Play:
         if not self.is_over and record is not None:
             is_entry, is_digest = entry == record.entry, digest == record.digest
             if is_entry and is_digest:
-                self.made += 1
+                self.made += not self._is_taking
                 self._go_on()
                 return
+            if self._is_taking:
+                raise Over("replay: this is taken in another way")
             self.is_tampered = is_entry or is_digest
             self.attempt = None if is_entry else self.attempt or entry
         self.is_over = True
@@ -93,8 +112,23 @@ class Play:
             self.is_over = self.is_tampered = True
             self.attempt = None
             return
-        self._go_on()
-        self.conversation.refresh()
+        if not self._append(record.entry):
+            self._go_on()
+            self.conversation.refresh()
+
+    def _append(self, entry: Entry) -> bool:
+        """Append what goes on from the last entry, if it is of a kind that can be appended."""
+        head = self.tape.head
+        if not isinstance(entry.payload, _APPENDED) or head is None or entry.parent != head.id:
+            return False
+        self._is_taking = True
+        try:
+            self.conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
+        except Over:  # it holds something that we do not understand
+            return False
+        finally:
+            self._is_taking = False
+        return True
 
     def take_given(self) -> None:
         """Go on behind what no run makes: settings, names, remarks, what others recorded."""

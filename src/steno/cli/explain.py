@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -12,6 +13,7 @@ import msgspec
 
 from steno.aside import bring_back
 from steno.cli.commands import Commands, count
+from steno.cli.configuration import load_settings
 from steno.cli.log import Log
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import add_store_option, existing_store, find_session
@@ -24,6 +26,9 @@ from steno.errors import Damaged, InvalidValue, Missing
 from steno.message import Message
 from steno.providers import CATALOG, Vendor
 from steno.providers.endpoint import new_encoder
+from steno.providers.finding import ModelName, parse_model_name
+from steno.providers.looking import EMBEDDED
+from steno.providers.prices import context_tokens_of
 from steno.request import Request
 from steno.store import Store
 from steno.views import model_of
@@ -74,7 +79,7 @@ def add_commands(commands: Commands) -> None:
     explain.add_argument(
         "--model",
         metavar="PROVIDER/MODEL",
-        help=f"who would see it; else the model on record. Providers: {', '.join(CATALOG)}",
+        help="who would see it; else the model on record. `steno models` lists them",
     )
     explain.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
     explain.add_argument(
@@ -90,11 +95,12 @@ def add_commands(commands: Commands) -> None:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    asked = None if options.model is None else _asked_for(options.model)
+    vendors = load_settings().settings.providers
+    asked = None if options.model is None else _asked_for(options.model, vendors)
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
         path = log.path(options.branch)
-        seer = asked or _on_record(path)
+        seer = asked or _on_record(path, vendors)
         built = ContextBuilder(count=counter_for(seer.model)).build(
             path, _target(seer, options.context_tokens), bring_back=partial(_whole, store)
         )
@@ -110,26 +116,31 @@ def _explain(options: argparse.Namespace) -> int:
 # -- who sees it -----------------------------------------------------------------------------
 
 
-def _asked_for(name: str) -> _Seer:
-    """Return the model of a vendor that was asked for. Raises InvalidValue."""
-    vendor, slash, model = name.partition("/")
-    if vendor not in CATALOG:
-        known = ", ".join(CATALOG)
-        raise InvalidValue(f"--model: {on_one_line(vendor)} is no provider; one of {known}")
-    if not slash or not model:
-        raise InvalidValue(f"--model: name a model, too: {vendor}/MODEL")
-    return _Seer(name, model, CATALOG[vendor])
+def _asked_for(name: str, vendors: Mapping[str, Vendor]) -> _Seer:
+    """Return the model that was asked for. Raises InvalidValue."""
+    try:
+        found = parse_model_name(name, vendors)
+    except InvalidValue as exc:
+        raise InvalidValue(f"--{exc}") from None
+    if found.vendor in vendors and not found.model:
+        raise InvalidValue(f"--model: name a model, too: {found.vendor}/MODEL")
+    return _seer(name, found, vendors)
 
 
-def _on_record(path: list[Entry]) -> _Seer:
+def _on_record(path: list[Entry], vendors: Mapping[str, Vendor]) -> _Seer:
     """Return the model that answers on a branch, as far as that is known."""
     name = model_of(path) or ""
-    vendor, _, model = name.partition("/")
-    if vendor in CATALOG and model:
-        return _Seer(name, model, CATALOG[vendor])
+    with suppress(InvalidValue):
+        return _seer(name, parse_model_name(name, vendors), vendors)
     if name:
         note("the model on record is of no provider that is known here; --model names another")
     return _Seer(name, name)
+
+
+def _seer(name: str, found: ModelName, vendors: Mapping[str, Vendor]) -> _Seer:
+    # What is embedded is spoken to like a server of llama.cpp; the offline assistant has no wire.
+    vendor = CATALOG["llama.cpp"] if found.vendor == EMBEDDED else vendors.get(found.vendor)
+    return _Seer(name, found.model, vendor)
 
 
 def _target(seer: _Seer, context_tokens: int | None) -> Target:
@@ -138,7 +149,7 @@ def _target(seer: _Seer, context_tokens: int | None) -> Target:
     able = seer.vendor.capabilities
     return Target(
         model=seer.model,
-        context_tokens=context_tokens or seer.vendor.context_tokens,
+        context_tokens=context_tokens or seer.vendor.context_tokens or context_tokens_of(seer.name),
         vision=able.vision,
         tools=able.tools,
     )
