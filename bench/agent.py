@@ -1,4 +1,7 @@
-"""Work: one turn of an agent, beside the agents of pydantic-ai, LangGraph and openai-agents."""
+"""Work: a turn of an agent, beside the agents of pydantic-ai, LangGraph and openai-agents.
+
+What is timed is a run of two turns: in one the model calls for a tool, in the other it answers.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.agent_own import MESSAGES, Appends, Steno, Talk
+from bench.agent_own import MESSAGES, TURNS, Appends, Steno, Talk
 from bench.agent_peers import PEERS
 from bench.findings import Finding, below, beside
 from bench.harness import Case, Stopwatch, Timing
@@ -23,7 +26,8 @@ FLAT = 1.5
 FASTER = 50
 
 Make = Callable[[Path, int], Talk]
-STORED, IN_MEMORY, ENCODED = "stored", "nothing stored", "stored, requests written as JSON"
+STORED, IN_MEMORY = "stored in SQLite", "nothing stored"
+ENCODED = "stored, requests written as JSON"
 APPENDS = "steno, its five appends alone"
 OURS: dict[str, tuple[Make, int]] = {
     STORED: (Steno, Steno.at_once),
@@ -35,7 +39,7 @@ THEIRS: dict[str, tuple[Make, int]] = {name: (peer, peer.at_once) for name, peer
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time a turn of everybody at two lengths."""
+    """Time runs of everybody at two lengths."""
     own = watch.settings
     shorter = replace(own, rounds=min(own.rounds, ROUNDS), round_s=min(own.round_s, ROUND_S))
     slow = Stopwatch(shorter, watch.progress)
@@ -51,7 +55,7 @@ def _measure(watch: Stopwatch, folder: Path, length: int) -> dict[str, Timing]:
         for number, (name, (make, at_once)) in enumerate({**OURS, **THEIRS}.items())
     ]
     try:
-        timings = watch.measure(f"agent: a turn at {length:,}", [seat.case for seat in seats])
+        timings = watch.measure(f"agent: runs at {length:,}", [seat.case for seat in seats])
     finally:
         for seat in seats:
             seat.close()
@@ -65,12 +69,12 @@ class _Seat:
         self._fill = partial(make, folder, length)
         self._talk: Talk | None = None
         stage = Stage(length, MESSAGES * at_once, self._make)
-        self.case = Case(name, lambda talk: talk.turn(at_once), at_once, stage)
+        self.case = Case(name, lambda talk: talk.ask(at_once), at_once, stage)
 
     def _make(self) -> Talk:
         self.close()
         self._talk = self._fill()
-        self._talk.turn(1)  # ours reads the conversation and lays it out, once for all turns
+        self._talk.ask(1)  # ours reads the conversation and lays it out, once for all runs
         return self._talk
 
     def close(self) -> None:
@@ -78,16 +82,23 @@ class _Seat:
             self._talk.close()
 
 
-def _found(timings: dict[str, Timing], length: int) -> list[Finding]:
-    work, faster = f"agent: a turn at {length:,} messages", FASTER if length == LENGTHS[1] else None
-    peers = [timings[name] for name in THEIRS]
+def _found(runs: dict[str, Timing], length: int) -> list[Finding]:
+    turn = f"agent: a turn (half of a run with one call) at {length:,} messages"
+    run = f"agent: a run of two turns at {length:,} messages"
+    faster = FASTER if length == LENGTHS[1] else None
+    turns = {name: _per_turn(timing) for name, timing in runs.items()}
+    peers = [turns[name] for name in THEIRS]
     return [
-        below(f"{work}, {IN_MEMORY}", timings[IN_MEMORY], MOST_S),
-        below(f"{work}, {STORED}", timings[STORED], MOST_S),
-        *beside(f"{work}, {STORED}", timings[STORED], *peers, faster=faster),
-        *beside(f"{work}, {STORED}", timings[STORED], timings[APPENDS]),
-        Finding(f"{work}, {ENCODED}", timings[ENCODED]),
+        below(f"{turn}, {IN_MEMORY}", turns[IN_MEMORY], MOST_S),
+        below(f"{turn}, {STORED}", turns[STORED], MOST_S),
+        *beside(f"{turn}, {STORED}", turns[STORED], *peers, faster=faster),
+        Finding(f"{turn}, {ENCODED}", turns[ENCODED]),
+        *beside(f"{run}, {STORED}", runs[STORED], runs[APPENDS]),
     ]
+
+
+def _per_turn(run: Timing) -> Timing:
+    return Timing(run.name, run.best / TURNS, run.median / TURNS)
 
 
 def _growth(at: dict[int, dict[str, Timing]]) -> list[Finding]:
@@ -95,7 +106,8 @@ def _growth(at: dict[int, dict[str, Timing]]) -> list[Finding]:
     few, many = LENGTHS
     found: list[Finding] = []
     for name in (IN_MEMORY, STORED, ENCODED):
-        shorter = replace(at[few][name], name=f"steno, at {few:,}")
-        goal = FLAT if name == STORED else None
-        found += beside(f"agent: a turn at {many:,}, {name}", at[many][name], shorter, slower=goal)
+        shorter = replace(_per_turn(at[few][name]), name=f"steno, at {few:,}")
+        longer = _per_turn(at[many][name])
+        goal = None if name == ENCODED else FLAT
+        found += beside(f"agent: a turn at {many:,}, {name}", longer, shorter, slower=goal)
     return found

@@ -1,8 +1,9 @@
-"""What a turn of an agent is to the measurements, and ours as one.
+"""What a run of an agent is to the measurements, and ours as one.
 
-A turn: somebody asks, the model calls for a file, the file is read, the model answers. That is two
-requests and four messages. With us it is five entries, since what was decided about the call is on
-record before it runs. The model answers at once with words that are ready.
+A run: somebody asks, the model calls for a file, the file is read, the model answers. That is four
+messages and two turns, by which everybody counts: a request and what comes of it. With us it is
+five entries, since what was decided about the call is on record before it runs. The model answers
+at once with words that are ready.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from steno.usage import StopReason
 
 TOOL, ARGUMENTS = "read_file", '{"path":"src/http/header.py"}'
 DESCRIPTION = "Read a file."
-MESSAGES = 4
-"""Of a turn."""
+MESSAGES, TURNS = 4, 2
+"""Of a run."""
 DONE = b"data: [DONE]\n\n"
 
 
-class Turn(NamedTuple):
-    """What is said in a turn, in nobody's words."""
+class Exchange(NamedTuple):
+    """What is said in a run, in nobody's words."""
 
     question: str
     call_id: str
@@ -46,20 +47,20 @@ class Turn(NamedTuple):
     answer: str
 
 
-def turns() -> Iterator[Turn]:
-    """Return turns without end; none of their texts comes twice."""
+def exchanges() -> Iterator[Exchange]:
+    """Return exchanges without end; none of their texts comes twice."""
     said = texts()
     for number in count():
-        yield Turn(next(said), f"call_{number:08d}", next(said), next(said))
+        yield Exchange(next(said), f"call_{number:08d}", next(said), next(said))
 
 
 class Talk(Protocol):
     """An agent of somebody's, in the middle of a long conversation."""
 
     at_once: int
-    """How many turns are timed together."""
+    """How many runs are timed together."""
 
-    def turn(self, times: int) -> None:
+    def ask(self, times: int) -> None:
         """Ask, and wait for the answer."""
         ...
 
@@ -76,13 +77,13 @@ class Script:
 
     def __init__(self, length: int) -> None:
         """Begin behind `length` messages."""
-        self._turns = turns()
-        self.past = list(islice(self._turns, length // MESSAGES))
-        self.now = next(self._turns)
+        self._exchanges = exchanges()
+        self.past = list(islice(self._exchanges, length // MESSAGES))
+        self.now = next(self._exchanges)
 
     def go_on(self) -> str:
         """Return what is asked next."""
-        self.now = next(self._turns)
+        self.now = next(self._exchanges)
         return self.now.question
 
 
@@ -108,11 +109,11 @@ class Steno:
             _written(script) if is_encoded else _Model(script), past, tools=[read_file]
         )
 
-    def turn(self, times: int) -> None:
+    def ask(self, times: int) -> None:
         """Run the agent."""
-        self._runner.run(self._turn(times))
+        self._runner.run(self._ask(times))
 
-    async def _turn(self, times: int) -> None:
+    async def _ask(self, times: int) -> None:
         for _ in range(times):
             result = await self._agent.run(self._script.go_on())
             assert (result.ending, result.text) == (Ending.DONE, self._script.now.answer)
@@ -125,7 +126,7 @@ class Steno:
 
 
 class Appends:
-    """What the store has to do in a turn, and nothing else: the same entries, one by one."""
+    """What the store has to do in a run, and nothing else: the same entries, one by one."""
 
     at_once = 10
 
@@ -135,7 +136,7 @@ class Appends:
         self._store = _filled(folder, self._script.past)
         self._conversation = self._store.open(SESSION)
 
-    def turn(self, times: int) -> None:
+    def ask(self, times: int) -> None:
         """Append five entries."""
         conversation = self._conversation
         for _ in range(times):
@@ -152,7 +153,7 @@ class Appends:
         self._store.close()
 
 
-def _said(past: Iterable[Turn]) -> Iterator[Message]:
+def _said(past: Iterable[Exchange]) -> Iterator[Message]:
     for one in past:
         yield ChatMessage.user(one.question)
         yield ChatMessage.assistant(
@@ -162,7 +163,7 @@ def _said(past: Iterable[Turn]) -> Iterator[Message]:
         yield ChatMessage.assistant(one.answer)
 
 
-def _filled(folder: Path, past: Iterable[Turn]) -> Store:
+def _filled(folder: Path, past: Iterable[Exchange]) -> Store:
     make_folder(folder, anew=True)
     memory = MemoryStore()
     memory.new(_said(past), id=SESSION)
@@ -181,10 +182,10 @@ class _Model:
         self._script = script
 
     def stream(self, request: Request) -> Stream:
-        turn = self._script.now
+        said = self._script.now
         if isinstance(request.messages[-1], ToolResultMessage):
-            return SourceStream(_Source([TextDelta(0, turn.answer), Finished(StopReason.END_TURN)]))
-        begin, rest = ToolCallBegin(0, turn.call_id, TOOL), ToolCallDelta(0, None, None, ARGUMENTS)
+            return SourceStream(_Source([TextDelta(0, said.answer), Finished(StopReason.END_TURN)]))
+        begin, rest = ToolCallBegin(0, said.call_id, TOOL), ToolCallDelta(0, None, None, ARGUMENTS)
         return SourceStream(_Source([begin, rest, Finished(StopReason.TOOL_USE)]))
 
 
@@ -218,11 +219,11 @@ class _Transport:
         self._numbers = count()
 
     async def open(self, outgoing: Outgoing) -> _Answer:
-        turn = self._script.now
+        said = self._script.now
         if next(self._numbers) % 2:
-            return _Answer(_event({"content": turn.answer}) + _event({}, "stop") + DONE)
+            return _Answer(_event({"content": said.answer}) + _event({}, "stop") + DONE)
         function = {"name": TOOL, "arguments": ARGUMENTS}
-        call = {"index": 0, "id": turn.call_id, "type": "function", "function": function}
+        call = {"index": 0, "id": said.call_id, "type": "function", "function": function}
         return _Answer(_event({"tool_calls": [call]}) + _event({}, "tool_calls") + DONE)
 
     async def close(self) -> None:

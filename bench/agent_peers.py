@@ -43,7 +43,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from bench.agent_own import ARGUMENTS, DESCRIPTION, TOOL, Script, Turn
+from bench.agent_own import ARGUMENTS, DESCRIPTION, TOOL, Exchange, Script
 from bench.log_content import SESSION, make_folder
 
 PARSED = {"path": "src/http/header.py"}
@@ -76,7 +76,7 @@ class PydanticAI:
         self._agent = pydantic_ai.Agent(FunctionModel(answer), tools=[read])
 
     @staticmethod
-    def _said(one: Turn) -> list[ModelMessage]:
+    def _said(one: Exchange) -> list[ModelMessage]:
         return [
             ModelRequest(parts=[UserPromptPart(one.question)]),
             ModelResponse(parts=[ToolCallPart(TOOL, ARGUMENTS, one.call_id)]),
@@ -84,11 +84,11 @@ class PydanticAI:
             ModelResponse(parts=[TextPart(one.answer)]),
         ]
 
-    def turn(self, times: int) -> None:
+    def ask(self, times: int) -> None:
         """Run the agent, and store what is new."""
-        self._runner.run(self._turn(times))
+        self._runner.run(self._ask(times))
 
-    async def _turn(self, times: int) -> None:
+    async def _ask(self, times: int) -> None:
         for _ in range(times):
             question = self._script.go_on()
             result = await self._agent.run(question, message_history=self._history)
@@ -138,7 +138,7 @@ class LangGraph:
         self._graph.update_state(self._config, {"messages": said}, as_node="model")
 
     @staticmethod
-    def _said(one: Turn) -> list[AnyMessage]:
+    def _said(one: Exchange) -> list[AnyMessage]:
         return [
             HumanMessage(one.question),
             _call(one),
@@ -146,7 +146,7 @@ class LangGraph:
             AIMessage(one.answer),
         ]
 
-    def turn(self, times: int) -> None:
+    def ask(self, times: int) -> None:
         """Invoke the graph with a question."""
         for _ in range(times):
             asked = {"messages": [HumanMessage(self._script.go_on())]}
@@ -158,7 +158,7 @@ class LangGraph:
         self._open.close()
 
 
-def _call(one: Turn) -> AIMessage:
+def _call(one: Exchange) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": TOOL, "args": PARSED, "id": one.call_id}])
 
 
@@ -184,7 +184,7 @@ class OpenAIAgents:
         self._runner.run(self._session.add_items(items))
 
     @staticmethod
-    def _said(one: Turn) -> list[Any]:
+    def _said(one: Exchange) -> list[Any]:
         output = {"type": "function_call_output", "call_id": one.call_id, "output": one.found}
         return [
             {"role": "user", "content": one.question},
@@ -193,11 +193,11 @@ class OpenAIAgents:
             _answered(one).model_dump(exclude_unset=True),
         ]
 
-    def turn(self, times: int) -> None:
+    def ask(self, times: int) -> None:
         """Run the agent with its session."""
-        self._runner.run(self._turn(times))
+        self._runner.run(self._ask(times))
 
-    async def _turn(self, times: int) -> None:
+    async def _ask(self, times: int) -> None:
         for _ in range(times):
             question = self._script.go_on()
             result = await agents.Runner.run(self._agent, question, session=self._session)
@@ -224,13 +224,13 @@ class _Model(agents.Model):  # type: ignore[misc] # unknown where the SDK is not
         raise NotImplementedError
 
 
-def _called(one: Turn) -> ResponseFunctionToolCall:
+def _called(one: Exchange) -> ResponseFunctionToolCall:
     return ResponseFunctionToolCall(
         type="function_call", call_id=one.call_id, name=TOOL, arguments=ARGUMENTS
     )
 
 
-def _answered(one: Turn) -> ResponseOutputMessage:
+def _answered(one: Exchange) -> ResponseOutputMessage:
     text = ResponseOutputText(type="output_text", text=one.answer, annotations=[])
     return ResponseOutputMessage(
         id=f"msg_{one.call_id}",

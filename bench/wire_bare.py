@@ -35,7 +35,8 @@ def bare(hint: Any, made: Made, *, without: Container[str] = ()) -> Any:
     parts = [bare(part, made) for part in get_args(hint)]
     if get_origin(hint) in (Union, types.UnionType):
         return reduce(operator.or_, parts)
-    return list[parts[0]] if get_origin(hint) is list else hint  # type: ignore[valid-type] # made at run time
+    kind: Any = get_origin(hint)
+    return kind[tuple(parts)] if kind in (list, tuple) else hint
 
 
 def _strip(cls: type[Struct], made: Made, without: Container[str]) -> type:

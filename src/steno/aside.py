@@ -26,6 +26,8 @@ _CARRIERS: Final = frozenset({Image, Resource})
 
 def put_aside(payload: P, put: Callable[[bytes], str]) -> P:
     """Return a payload in whose place large parts lie elsewhere; `put` takes them there."""
+    if not any(map(_may_be_large, _blocks(payload))):  # nearly always, and for every entry
+        return payload
 
     def lighten(block: Any) -> Any:
         if isinstance(block, Image) and isinstance(block.source, ImageData):
@@ -43,6 +45,10 @@ def put_aside(payload: P, put: Callable[[bytes], str]) -> P:
         return block
 
     return _with_blocks(payload, lighten)
+
+
+def _may_be_large(block: object) -> bool:
+    return isinstance(block, Image) or (isinstance(block, Text) and len(block.text) >= LARGE_TEXT)
 
 
 def bring_back(payload: P, get: Callable[[str], bytes]) -> P:

@@ -23,7 +23,7 @@ from steno.order import Order
 from steno.ports import Journal
 from steno.record import MAIN
 from steno.recording import Recording
-from steno.tree import Branch, Node, branch_to, call_of_last_turn, in_force_at, order_after
+from steno.tree import Branch, Node, Prefix, branch_to, call_of_last_turn, in_force_at, order_after
 from steno.value import is_text
 from steno.views import labels_of
 
@@ -93,6 +93,8 @@ class Conversation(Recording):
         """
         if isinstance(payload, str):
             raise InvalidMessage("conversation: text is said by somebody; ChatMessage.user(text)?")
+        if isinstance(payload, dict):
+            raise InvalidMessage("conversation: takes no dict; ChatMessage.user(…)? steno.formats?")
         if isinstance(payload, Redacted):
             raise InvalidMessage("conversation: content is taken out by a store, with `redact`")
         with self._writing:
@@ -198,6 +200,12 @@ class Conversation(Recording):
         with self._state:
             return tuple(target.lay_out().entries)
 
+    def past(self, branch: str | None = None) -> Prefix[Entry]:
+        """Return the same, for whoever looks at the last few: it costs nothing, however many."""
+        target = self._loaded(self._active if branch is None else branch)
+        with self._state:
+            return Prefix(target.lay_out().entries)
+
     def messages(self, branch: str | None = None) -> tuple[Message, ...]:
         """Return what was said on a branch, in order; nothing else may ever reach a model.
 
@@ -272,7 +280,7 @@ class Conversation(Recording):
         return in_force_at(self._loaded(self._active).head).model
 
     def __len__(self) -> int:
-        return len(self.entries())
+        return len(self.past())
 
     def __repr__(self) -> str:
         return (

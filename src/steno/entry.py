@@ -310,7 +310,7 @@ class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True)
             and (self.parent is None or (type(self.parent) is str and self.parent.isascii()))
             and (time is None or (type(time) is datetime and time.tzinfo is UTC))
             and type(self.payload) in _PAYLOADS
-            and self.decision is None
+            and (self.decision is None or (type(self.decision) is str and self.decision.isascii()))
             and self.audit is None
             and self.unknown is NOTHING
         )

@@ -5,8 +5,9 @@ A node never changes, so branches share what they have in common. Nothing here l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple, final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple, TypeVar, final, overload
 
 from msgspec import Struct
 
@@ -17,6 +18,8 @@ from steno.errors import OutOfOrder
 from steno.message import Message, ToolResultMessage
 from steno.order import Order
 from steno.views import mode_of, model_of
+
+T = TypeVar("T")
 
 
 class InForce(NamedTuple):
@@ -56,6 +59,42 @@ def _after(before: InForce, entry: Entry) -> InForce:
 
 
 @final
+class Prefix(Sequence[T]):
+    """The beginning of a list that only grows: as good as a copy of it, and made at once."""
+
+    __slots__ = ("_grown", "_length")
+
+    def __init__(self, growing: list[T]) -> None:
+        """Take a list; what is added to it later is not seen."""
+        self._grown = growing
+        self._length = len(growing)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        if isinstance(index, slice):
+            return tuple([self._grown[at] for at in range(self._length)[index]])
+        return self._grown[range(self._length)[index]]
+
+    def __iter__(self) -> Iterator[T]:
+        return islice(self._grown, self._length)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Prefix, tuple)) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Prefix({self._length})"
+
+
+@final
 class Path:
     """The entries up to a head, and what is said among them."""
 
@@ -63,6 +102,7 @@ class Path:
 
     def __init__(self, head: Node | None) -> None:
         self.entries: list[Entry] = []
+        """It only grows; a branch that goes another way gets another path."""
         self.said: list[Message] = []
         self.aside: list[int] = []
         """Which of these have parts that lie beside the record."""

@@ -211,15 +211,17 @@ def test_a_run_of_another_span_is_inside_of_it() -> None:
 def test_a_summary_is_a_turn_of_its_own() -> None:
     seen = scene()
     summary = ChatMessage.assistant("Much was said.", usage=Usage(input_tokens=900))
-    one = agent(seen, [summary, last_turn()], tools=[], target=Target(context_tokens=2_000))
+    # What is to be summed up is more than the model reads at once, so it takes two pieces.
+    turns = [summary, summary, last_turn()]
+    one = agent(seen, turns, tools=[], target=Target(context_tokens=4_000))
     for _ in range(8):
         one.conversation.append(ChatMessage.user("so " * 500))
         one.conversation.append(ChatMessage.assistant("Well."))
     asyncio.run(one.run("Go"))
-    run, *turns = seen.spans()
-    assert [turn.name for turn in turns] == ["chat claude-test"] * 2
-    assert (turns[0].attributes or {})["gen_ai.usage.input_tokens"] == 900
-    assert (run.attributes or {})["gen_ai.usage.input_tokens"] == 1_030
+    run, *chats = seen.spans()
+    assert [chat.name for chat in chats] == ["chat claude-test"] * 2
+    assert (chats[0].attributes or {})["gen_ai.usage.input_tokens"] == 1_800
+    assert (run.attributes or {})["gen_ai.usage.input_tokens"] == 1_930
 
 
 # -- attributes ----------------------------------------------------------------------------------

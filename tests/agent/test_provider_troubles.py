@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -200,6 +201,25 @@ def test_an_empty_turn_is_left_out_for_the_model_and_that_is_recorded_once() -> 
     assert (repair.code, "turn_empty" in repair.explanation) == ("repaired", True)
 
 
+def test_every_turn_that_is_left_out_is_told_and_recorded_for_itself() -> None:
+    nothing = ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)
+    question = ChatMessage.user("Go.")
+    store = MemoryStore()
+    conversation = store.new([question, nothing, question, nothing])
+    desk = Desk(["One.", "Two."], store=store, conversation=conversation)
+    empty = [entry.id for entry in conversation.entries() if entry.payload == nothing]
+    run(desk.run())
+    assert len(desk.told(Notice)) == 2
+
+    def repaired() -> list[str | None]:
+        payloads = [entry.payload for entry in conversation.entries()]
+        return [payload.target for payload in payloads if isinstance(payload, Repair)]
+
+    assert repaired() == empty
+    run(desk.run())  # what is on record is not recorded again
+    assert repaired() == empty
+
+
 # -- too long ------------------------------------------------------------------------------------
 
 
@@ -217,8 +237,9 @@ def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() ->
     conversation = long_talk(store)
     before = conversation.messages()
     summary = ChatMessage.assistant("They asked why.", usage=Usage(output_tokens=9))
+    pieces = 3  # what is to be summed up is more than the model reads at once
     desk = Desk(
-        [summary, "Because."],
+        [*[summary] * pieces, "Because."],
         store=store,
         conversation=conversation,
         target=Target(context_tokens=3_000),
@@ -226,18 +247,47 @@ def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() ->
     )
     result = run(desk.run("And now?"))
     assert (result.ending, result.text, result.turns) == (Ending.DONE, "Because.", 1)
-    assert result.usage.output_tokens == 9
+    assert result.usage.output_tokens == 9 * pieces
     (entry,) = [e for e in conversation.entries() if isinstance(e.payload, Compaction)]
     assert entry.payload.summary == "They asked why."
     assert (entry.audit or {})["model"] == "lab/small"
-    asked, sent = desk.provider.requests
-    assert "summary" in (asked.messages[-1].text or "")
+    *asked, sent = desk.provider.requests
+    assert all("summary" in (one.messages[-1].text or "") for one in asked)
+    assert [sum("They asked why." in (t or "") for t in texts(one.messages)) for one in asked] == [
+        *(0, 1, 1)
+    ]
     assert any("They asked why." in (text or "") for text in texts(sent.messages))
     assert not any("Question 0." in (text or "") for text in texts(sent.messages))
     assert sent.messages[-1].text == "And now?"
     assert conversation.messages()[: len(before)] == before
     assert any("summary stands for" in notice.text for notice in desk.told(Notice))
     desk.check()
+
+
+@pytest.mark.parametrize("context_tokens", [1_500, 2_500, 3_500])
+def test_what_was_summed_up_once_survives_every_later_summary(context_tokens: int) -> None:
+    """However small the room: the summary of a summary still holds what was said first."""
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.system("Work.")])
+
+    def answer(request: Request) -> Any:
+        said = " ".join(text or "" for text in texts(request.messages))
+        if "Write a summary" in (request.messages[-1].text or ""):
+            return " ".join(sorted(set(re.findall(r"fact-[0-9]+", said))))
+        return "so " * 200
+
+    desk = Desk(
+        iter(lambda: answer, None),
+        store=store,
+        conversation=conversation,
+        target=Target(context_tokens=context_tokens),
+    )
+    for number in range(20):
+        run(desk.run(f"Remember fact-{number}. " + "why " * 100))
+    summaries = [e for e in conversation.entries() if isinstance(e.payload, Compaction)]
+    assert len(summaries) > 1
+    last = " ".join(text or "" for text in texts(desk.provider.requests[-1].messages))
+    assert all(f"fact-{number}." in last or f"fact-{number} " in last for number in range(20))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from steno import Text, ToolCall
 from steno.tools.read import ReadTool
-from steno.tools.truncate import output_of, shorten
+from steno.tools.truncate import MOST_BYTES, MOST_LINES, is_short, output_of, shorten
 from steno.tools.workspace import Workspace
 from tests.tools.shelf import Shelf
 
@@ -20,6 +20,25 @@ MARKER = re.compile(r"\[\.\.\. ([\d,]+) lines? \(([\d,]+) bytes\) left out here[
 
 def test_what_fits_is_left_as_it_is() -> None:
     assert shorten("one\ntwo\n", most_lines=2, most_bytes=8) == ("one\ntwo\n", 0, 0)
+
+
+@given(
+    st.sampled_from(["x", "é", "😀", "\n", "x\n", "\ud800"]),
+    st.one_of(
+        st.integers(0, MOST_BYTES + 9),
+        st.sampled_from([MOST_LINES - 1, MOST_LINES, MOST_BYTES // 4, MOST_BYTES // 4 + 1]),
+    ),
+)
+def test_nothing_of_what_is_short_is_left_out(part: str, times: int) -> None:
+    text = part * times
+    _, kept = output_of(text, Shelf())
+    assert not (is_short(text) and kept)
+
+
+def test_a_few_words_are_short_and_a_book_is_not() -> None:
+    assert is_short("x" * (MOST_BYTES // 4))
+    assert not is_short("x" * (MOST_BYTES + 1))
+    assert not is_short("\n" * (MOST_LINES + 1))
 
 
 def test_too_many_lines_lose_those_in_the_middle() -> None:

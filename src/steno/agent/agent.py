@@ -6,6 +6,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import final
 
+from steno.agent.checks import (
+    check_functions,
+    check_gate,
+    check_partners,
+    check_runner,
+    check_settings,
+    check_texts,
+    checked_tools,
+)
 from steno.agent.dispatch import Dispatcher
 from steno.agent.events import LoopEvent, RunEnded
 from steno.agent.gate import Decides, Gate
@@ -15,7 +24,7 @@ from steno.agent.notebook import Notebook, Watch, watch_nothing
 from steno.agent.runner import Runner, Runs
 from steno.agent.steering import Steering, Wheel
 from steno.agent.telemetry import NO_TELEMETRY, Telemetry
-from steno.context import ContextBuilder, Target
+from steno.context import ContextBuilder, Count, Target, estimate_tokens
 from steno.conversation import Conversation
 from steno.errors import InvalidMessage, StenoError
 from steno.message import ChatMessage, UserMessage
@@ -53,21 +62,35 @@ class Agent:
         telemetry: Telemetry = NO_TELEMETRY,
         price_of: Callable[[str], Price | None] = _no_price,
         actor: str | None = None,
+        count: Count = estimate_tokens,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """Take everything that a run needs. Raises InvalidValue if two tools share a name."""
+        """Take everything that a run needs.
+
+        Raises InvalidValue for what cannot be used as this or that, and if two tools share a name.
+        """
+        gate = Gate() if gate is None else gate
+        runner = Runner() if runner is None else runner
         target = Target() if target is None else target
+        limits = Limits() if limits is None else limits
+        check_partners(provider, conversation)
+        check_gate(gate)
+        check_runner(runner)
+        check_settings(target=target, limits=limits, telemetry=telemetry)
+        check_texts(model=model, actor="" if actor is None else actor)
+        check_functions(price_of=price_of, sleep=sleep)
         self.conversation = conversation
         self._telemetry = telemetry
         self._setup = Setup(
             provider=provider,
             dispatcher=Dispatcher(
-                tools, gate=gate or Gate(), runner=runner or Runner(), telemetry=telemetry
+                checked_tools(tools), gate=gate, runner=runner, telemetry=telemetry
             ),
-            builder=ContextBuilder(),
+            builder=ContextBuilder(count=count),
+            count=count,
             target=target,
             model=model or target.model,
-            limits=limits or Limits(),
+            limits=limits,
             telemetry=telemetry,
             price_of=price_of,
             actor=actor,
@@ -109,7 +132,8 @@ class Agent:
     async def events(self, prompt: str | UserMessage | None = None) -> AsyncGenerator[LoopEvent]:
         """Run, and return what happens one by one; the last is a `RunEnded`.
 
-        Leaving the iteration before its end stops the run; `contextlib.aclosing` does so at once.
+        What happens is not held up: an event is seen when whoever iterates gets to run, so an
+        approver may be asked before its `Asked` is seen. `watch` of `run` is told before. Leaving the iteration before its end stops the run; `contextlib.aclosing` does so at once.
         """
         happened: asyncio.Queue[LoopEvent | None] = asyncio.Queue()
         task = asyncio.create_task(self.run(prompt, watch=happened.put_nowait))
@@ -131,7 +155,10 @@ class Agent:
             self._run.interrupt()
 
     def interrupt(self) -> None:
-        """Stop what is being said and done; what came of it stays. Nothing happens if idle."""
+        """Stop what is being said and done; what came of it stays. Nothing happens if idle.
+
+        A tool that takes no notice is waited for up to ten seconds, and not if this is called twice.
+        """
         if self._run is not None:
             self._run.interrupt()
 

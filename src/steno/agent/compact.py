@@ -1,13 +1,20 @@
-"""Let a model sum up what was said so far, so that a long conversation can go on."""
+"""Let a model sum up what was said so far, so that a long conversation can go on.
+
+What is too long to be read at once is summed up piece by piece: each piece with the summary of
+those before it. No call is parted from its results.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
 from msgspec.structs import replace
 
+from steno.context import Count, message_tokens, shortened, summary_message
 from steno.errors import ProtocolError
-from steno.message import ChatMessage
+from steno.message import ChatMessage, Message, SystemMessage, ToolResultMessage
 from steno.ports import Provider
 from steno.request import Request
 from steno.usage import Usage
@@ -16,23 +23,71 @@ _TASK: Final = """\
 The conversation has become too long to be read as a whole. Write a summary that replaces it: \
 whoever goes on will see nothing else of it. Say what the person wants, in their words where \
 these matter; what was decided and why; which files, commands and names matter and in what state \
-they are; what was tried and failed; and what is to be done next. Do not call tools. Do not \
-address anybody."""
+they are; what was tried and failed; and what is to be done next. If a summary of what came \
+before stands above, take over all of it that still matters. Do not call tools. Do not address \
+anybody."""
+_LONGEST_SUMMARY: Final = 0.25
+"""How much of the room a summary of earlier pieces may take, with the task."""
 
 
-async def summarise(provider: Provider, request: Request) -> tuple[str, Usage]:
-    """Ask for a summary of what a request holds; return it and what it cost.
+async def summarise(
+    provider: Provider, request: Request, *, room: int | None, count: Count
+) -> tuple[str, Usage]:
+    """Ask for a summary of what a request holds; return it and what it took.
 
+    `room` is how many tokens of messages the model reads at once; None if that is not known.
     Raises ProviderError and ProtocolError, also where the model says nothing.
     """
-    asked = replace(
-        request,
-        messages=(*request.messages, ChatMessage.user(_TASK)),
-        tool_choice="none" if request.tools else None,
-    )
-    async with provider.stream(asked) as stream:
-        message = await stream.collect()
-    summary = (message.text or "").strip()
-    if not summary:
-        raise ProtocolError("summary: the model said nothing")
-    return summary, message.usage or Usage()
+    lead = tuple(takewhile(lambda message: isinstance(message, SystemMessage), request.messages))
+    summary, usage = "", Usage()
+    for piece in _pieces(request.messages[len(lead) :], room, count):
+        before = (summary_message(summary),) if summary else ()
+        asked = replace(
+            request,
+            messages=(*lead, *before, *piece, ChatMessage.user(_TASK)),
+            tool_choice="none" if request.tools else None,
+        )
+        async with provider.stream(asked) as stream:
+            message = await stream.collect()
+        summary, usage = (message.text or "").strip(), usage + (message.usage or Usage())
+        if not summary:
+            raise ProtocolError("summary: the model said nothing")
+    return summary, usage
+
+
+def _pieces(messages: Sequence[Message], room: int | None, count: Count) -> Iterator[list[Message]]:
+    """Yield messages in pieces that fit; what is too large by itself is shortened."""
+    if room is None:
+        yield list(messages)
+        return
+    room -= int(room * _LONGEST_SUMMARY)
+    piece: list[Message] = []
+    taken = 0
+    for whole in _groups(messages):
+        group, tokens = whole, _tokens(whole, count)
+        if tokens > room:
+            group = [shortened(m) if isinstance(m, ToolResultMessage) else m for m in whole]
+            tokens = _tokens(group, count)
+        if piece and taken + tokens > room:
+            yield piece
+            piece, taken = [], 0
+        piece += group
+        taken += tokens
+    if piece:
+        yield piece
+
+
+def _tokens(messages: Sequence[Message], count: Count) -> int:
+    return sum(message_tokens(message, count) for message in messages)
+
+
+def _groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """Yield each message with the results that answer its calls."""
+    group: list[Message] = []
+    for message in messages:
+        if group and not isinstance(message, ToolResultMessage):
+            yield group
+            group = []
+        group.append(message)
+    if group:
+        yield group

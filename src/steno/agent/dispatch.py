@@ -50,6 +50,8 @@ class _Approved(NamedTuple):
     """What was decided about; None where nobody looked."""
 
 
+_LookedAt: TypeAlias = tuple[AnyToolCall, ToolResultMessage | None]
+"""A call, and its result if nobody can run it."""
 _Tasks: TypeAlias = Sequence[tuple[AnyToolCall, "asyncio.Future[ToolResultMessage]"]]
 
 
@@ -79,15 +81,18 @@ class Dispatcher:
 
     async def answer(self, calls: Sequence[AnyToolCall], notebook: Notebook) -> None:
         """Answer calls that await their result. What it raises leaves the rest unanswered."""
-        refused = [self._refusal(call) is not None for call in calls]
-        self.invalid_in_a_row = self.invalid_in_a_row + 1 if all(refused) else 0
-        for batch in self._batches(calls):
-            checked = [(call, await self._check(call, notebook)) for call in batch]
+        looked_at = [(call, self._refusal(call)) for call in calls]
+        is_all_invalid = all(refusal is not None for _, refusal in looked_at)
+        self.invalid_in_a_row = self.invalid_in_a_row + 1 if is_all_invalid else 0
+        for batch in self._batches(looked_at):
+            checked = [
+                (call, refusal or await self._check(call, notebook)) for call, refusal in batch
+            ]
             await self._run(checked, notebook)
 
-    def _batches(self, calls: Iterable[AnyToolCall]) -> Iterator[list[AnyToolCall]]:
+    def _batches(self, calls: Iterable[_LookedAt]) -> Iterator[list[_LookedAt]]:
         """Group neighbours that only read; nothing else shares its time with another call."""
-        for is_reader, together in groupby(calls, self.only_reads):
+        for is_reader, together in groupby(calls, lambda looked_at: self.only_reads(looked_at[0])):
             if is_reader:
                 yield list(together)
             else:
@@ -99,10 +104,7 @@ class Dispatcher:
         return tool is not None and tool.capability is Capability.READ
 
     async def _check(self, call: AnyToolCall, notebook: Notebook) -> _Approved | ToolResultMessage:
-        """Return the call as one that may run, or the result that says why not."""
-        refusal = self._refusal(call)
-        if refusal is not None:
-            return refusal
+        """Return a call that could run as one that may, or the result that says why not."""
         assert isinstance(call, ToolCall)
         tool = self._tools[call.name]
         try:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
-from typing import ClassVar, NamedTuple, final
+from typing import Any, ClassVar, Final, NamedTuple, final
 
 from steno.errors import InvalidValue, StenoError
 from steno.message import AssistantMessage
 from steno.usage import Usage
 from steno.value import Quiet
+
+_KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "turns": ((int,), "a whole number"),
+    "tokens": ((int,), "a whole number"),
+    "seconds": ((int, float), "a number of seconds"),
+    "cost": ((int, Decimal), 'a Decimal, such as Decimal("0.50")'),
+    "invalid_calls": ((int,), "a whole number"),
+}
+"""What a limit is, for programs and for people."""
 
 
 @final
@@ -33,10 +43,21 @@ class Limits(Quiet, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse limits that nothing could keep. Raises InvalidValue."""
-        for name in ("turns", "tokens", "seconds", "cost", "invalid_calls"):
+        for name, (kinds, words) in _KINDS.items():
             limit = getattr(self, name)
-            if limit is not None and not limit > 0:
+            if limit is None and name != "invalid_calls":
+                continue
+            if not isinstance(limit, kinds) or isinstance(limit, bool):
+                kind = type(limit).__name__
+                raise InvalidValue(f"limits.{name}: must be {words}, not {kind}")
+            if not _is_above_0(limit):
                 raise InvalidValue(f"limits.{name}: must be above 0")
+
+
+def _is_above_0(limit: Any) -> bool:
+    if isinstance(limit, Decimal) and limit.is_nan():  # which must not even be compared
+        return False
+    return bool(limit > 0)
 
 
 class Ending(StrEnum):
@@ -61,7 +82,7 @@ class RunResult(NamedTuple):
     cost: Decimal | None = None
     """None where the price of the model is not known."""
     reason: str = ""
-    """Which limit it was, or what went wrong."""
+    """Which limit it was, what went wrong, or why the last answer is not whole; else empty."""
     error: StenoError | None = None
 
     @property

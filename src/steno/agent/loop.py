@@ -28,7 +28,15 @@ from steno.agent.limits import Ending, Limits, RunResult
 from steno.agent.notebook import Notebook
 from steno.agent.steering import Wheel
 from steno.agent.telemetry import Span, Telemetry
-from steno.context import Built, Change, ChangeCode, ContextBuilder, Target, compaction_point
+from steno.context import (
+    Built,
+    Change,
+    ChangeCode,
+    ContextBuilder,
+    Count,
+    Target,
+    compaction_point,
+)
 from steno.entry import Compaction, Repair
 from steno.errors import (
     ContextOverflow,
@@ -39,13 +47,20 @@ from steno.errors import (
     ProviderError,
     StenoError,
 )
-from steno.message import AssistantMessage, ChatMessage, UserMessage
+from steno.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
 from steno.ports import Provider, Stream
 from steno.request import Request
 from steno.usage import StopReason, Usage
 from steno.views import Price, cost_of
 
 NOT_RUN: Final = "The call was not run: the turn was stopped before."
+NO_PRICE: Final = "the price of the model is not known, so the cost is not limited"
+_NOT_WHOLE: Final = {
+    StopReason.LENGTH: "the answer was cut off at its greatest length",
+    StopReason.CONTENT_FILTER: "a filter of the provider ended the answer",
+    StopReason.ERROR: "the answer ended with an error of the provider",
+    StopReason.ABORTED: "the answer was broken off",
+}
 _MOST_TRIES: Final = 3
 """Of one turn, where the connection broke in the middle of it."""
 _NARROWER: Final = 0.8
@@ -60,6 +75,7 @@ class Setup(NamedTuple):
     provider: Provider
     dispatcher: Dispatcher
     builder: ContextBuilder
+    count: Count
     target: Target
     model: str
     """What the record calls the model."""
@@ -84,7 +100,8 @@ class Run:
         """What is to be heard first; None once it is on record."""
         self._step: asyncio.Task[bool] | None = None
         self._is_interrupted = False
-        self._told: set[str] = set()
+        self._told: set[tuple[str, str | None]] = set()
+        """What was told of which entry."""
         self._turns = 0
         self._usage = Usage()
         self._message: AssistantMessage | None = None
@@ -118,7 +135,9 @@ class Run:
             heard = self._wheel.after_calls() if is_to_go_on else self._wheel.after_run()
             self._hear(heard)
             if not is_to_go_on and not heard:
-                return self._end(Ending.INTERRUPTED if was_interrupted else Ending.DONE)
+                if was_interrupted:
+                    return self._end(Ending.INTERRUPTED)
+                return self._end(Ending.DONE, self._why_not_whole())
             limit = self._reached_limit()
             if limit is not None:
                 return self._end(Ending.LIMIT, limit)
@@ -135,6 +154,8 @@ class Run:
         conversation = self._notebook.conversation
         if self._setup.model and conversation.model != self._setup.model:
             self._notebook.tell(Recorded(conversation.change_model(self._setup.model)))
+        if self._setup.limits.cost is not None and self._cost() is None:
+            self._notebook.tell(Notice(NoticeCode.LIMIT, NO_PRICE))
         await settle(self._setup.dispatcher, self._notebook)
         return True
 
@@ -261,33 +282,31 @@ class Run:
 
     async def _build(self) -> Built:
         built = self._build_now()
-        if built.wants_compaction and await self._compact():
+        if built.wants_compaction and await self._compact(built.room):
             built = self._build_now()
         self._report(built)
         return built
 
     def _build_now(self) -> Built:
         conversation, setup = self._notebook.conversation, self._setup
-        offered = () if self._target.tools is False else setup.dispatcher.offered(conversation.mode)
         return setup.builder.build(
-            conversation.entries(), self._target, offered, bring_back=conversation.bring_back
+            conversation.past(),
+            self._target,
+            setup.dispatcher.offered(conversation.mode),
+            bring_back=conversation.bring_back,
         )
 
-    async def _compact(self) -> bool:
+    async def _compact(self, room: int | None) -> bool:
         """Replace what is oldest by a summary. Tell whether that could be done."""
         setup, conversation = self._setup, self._notebook.conversation
-        entries = conversation.entries()
+        entries = conversation.past()
         through = compaction_point(entries)
-        if through is None:
+        old = None if through is None else self._request_through(through)
+        if through is None or old is None:
             return False
-        past = next(n for n, entry in enumerate(entries) if entry.id == through) + 1
-        offered = setup.dispatcher.offered(conversation.mode)
-        old = ContextBuilder().build(
-            entries[:past], self._target, offered, bring_back=conversation.bring_back
-        )
         try:
-            with setup.telemetry.turn(old.request, setup.model) as span:
-                summary, usage = await summarise(setup.provider, old.request)
+            with setup.telemetry.turn(old, setup.model) as span:
+                summary, usage = await summarise(setup.provider, old, room=room, count=setup.count)
                 span.answered(ChatMessage.assistant(summary, usage=usage))
         except (ProviderError, ProtocolError, InvalidRequest) as exc:
             self._notebook.tell(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
@@ -297,6 +316,27 @@ class Run:
         self._notebook.record(payload, audit={"model": setup.model} if setup.model else None)
         return True
 
+    def _request_through(self, through: str) -> Request | None:
+        """Return everything that the model would see up to an entry, had it all the room.
+
+        The last summary is part of it, wherever in the log that stands. None if there is nothing
+        else: to sum up a summary helps nobody.
+        """
+        setup, conversation = self._setup, self._notebook.conversation
+        entries = conversation.past()
+        whole = ContextBuilder(count=setup.count).build(
+            entries,
+            replace(self._target, context_tokens=None),
+            setup.dispatcher.offered(conversation.mode),
+            bring_back=conversation.bring_back,
+        )
+        past = next(number for number, entry in enumerate(entries) if entry.id == through) + 1
+        covered = {e.id for e in entries[:past] if not isinstance(e.message, SystemMessage)}
+        last = max((n for n, source in enumerate(whole.sources) if source in covered), default=-1)
+        if last < 0:
+            return None
+        return replace(whole.request, messages=whole.request.messages[: last + 1])
+
     def _narrow(self, built: Built, exc: StenoError) -> None:
         """Let the next try be shorter: the provider knows better than our estimate."""
         room = int(built.tokens * _NARROWER) + (self._target.max_tokens or 0)
@@ -305,22 +345,22 @@ class Run:
 
     def _report(self, built: Built) -> None:
         """Tell once what the model sees otherwise than it is on record; record what was mended."""
-        for change in built.changes:
-            if self._mention(str(change)) and change.code is ChangeCode.REPAIRED:
-                self._record_repair(change)
+        news = [change for change in built.changes if self._mention(str(change), change.entry)]
+        repairs = [_repair_of(change) for change in news if change.code is ChangeCode.REPAIRED]
+        if repairs:
+            past = self._notebook.conversation.past()
+            recorded = {entry.payload for entry in past if isinstance(entry.payload, Repair)}
+            for repair in repairs:
+                if repair not in recorded:
+                    self._notebook.record(repair)
 
-    def _mention(self, text: str) -> bool:
-        """Tell something, unless it was told before; tell whether it was news."""
-        if text in self._told:
+    def _mention(self, text: str, entry: str | None = None) -> bool:
+        """Tell something of an entry, unless it was told before; tell whether it was news."""
+        if (text, entry) in self._told:
             return False
-        self._told.add(text)
+        self._told.add((text, entry))
         self._notebook.tell(Notice(NoticeCode.CONTEXT, text))
         return True
-
-    def _record_repair(self, change: Change) -> None:
-        repair = Repair(code=str(change.code), explanation=change.explanation, target=change.entry)
-        if all(entry.payload != repair for entry in self._notebook.conversation.entries()):
-            self._notebook.record(repair)
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -345,6 +385,11 @@ class Run:
         self._hear_prompt()
         self._hear(self._wheel.after_run())
 
+    def _why_not_whole(self) -> str:
+        """Return why the last answer may not be all that the model had to say; empty if it is."""
+        stop_reason = None if self._message is None else self._message.stop_reason
+        return "" if stop_reason is None else _NOT_WHOLE.get(stop_reason, "")
+
     def _end(self, ending: Ending, reason: str = "", error: StenoError | None = None) -> RunResult:
         self._leave()
         if ending is Ending.LIMIT:
@@ -352,3 +397,7 @@ class Run:
         return RunResult(
             ending, self._message, self._turns, self._usage, self._cost(), reason, error
         )
+
+
+def _repair_of(change: Change) -> Repair:
+    return Repair(code=str(change.code), explanation=change.explanation, target=change.entry)

@@ -10,9 +10,10 @@ so that a turn costs what is new in it.
 
 from steno.context.build import ContextBuilder
 from steno.context.compacting import compaction_point
-from steno.context.frames import MODE_NOTES
+from steno.context.frames import MODE_NOTES, summary_message
+from steno.context.line import shortened
 from steno.context.report import Built, Change, ChangeCode, Target
-from steno.context.tokens import counter_for, estimate_tokens
+from steno.context.tokens import Count, counter_for, estimate_tokens, message_tokens
 
 __all__ = [
     "MODE_NOTES",
@@ -20,8 +21,12 @@ __all__ = [
     "Change",
     "ChangeCode",
     "ContextBuilder",
+    "Count",
     "Target",
     "compaction_point",
     "counter_for",
     "estimate_tokens",
+    "message_tokens",
+    "shortened",
+    "summary_message",
 ]

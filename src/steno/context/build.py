@@ -25,6 +25,7 @@ from steno.order import OrderCode, OrderIssue, Pairing
 from steno.repair import repair
 from steno.request import Request
 from steno.tool import ToolDefinition
+from steno.tree import Prefix
 from steno.value import PRECHECKED
 
 _BringBack: TypeAlias = Callable[[Message], Message]
@@ -74,7 +75,8 @@ class _Sent(NamedTuple):
     first: int
     """Where on the line those begin that stand behind the head and the note of the gap."""
     messages: tuple[Message, ...]
-    ids: tuple[str | None, ...]
+    ids: list[str | None]
+    """It only grows, unless another list takes its place: who was given it keeps what it held."""
 
 
 @final
@@ -109,10 +111,10 @@ class ContextBuilder:
         head, body = self._head(), self._take_over()
         line, start = self._line, body.start
         fixed = settings.tokens + head.tokens
-        fits = True
+        fits, room = True, None
         if target.context_tokens is not None:
-            room = target.context_tokens - _reserve(target, target.context_tokens)
-            fits = line.fit(start, room - fixed)
+            room = target.context_tokens - _reserve(target, target.context_tokens) - fixed
+            fits = line.fit(start, room)
         sent = self._send(head, line.first(start))
         if not sent.messages:
             raise InvalidRequest("context: there is nothing to send; append a message first")
@@ -127,9 +129,10 @@ class ContextBuilder:
             request=_with_messages(settings.request, sent.messages),
             changes=tuple(changes),
             tokens=fixed + line.tokens(start),
-            sources=sent.ids,
+            sources=Prefix(sent.ids),
             wants_compaction=line.gap is not None or not fits,
             is_over_budget=not fits,
+            room=room,
         )
 
     # -- entries -----------------------------------------------------------------------------
@@ -251,14 +254,17 @@ class ContextBuilder:
             # To copy these is all that a turn costs more in a long conversation.
             kept = max(first, line.stale_from)
             end = len(head.messages) + (gap is not None) + kept - first
-            messages, ids = last.messages[:end], last.ids[:end]
+            messages, ids = last.messages[:end], last.ids
+            if end != len(ids):
+                ids = ids[:end]
         elif gap is None:
-            messages, ids = head.messages, head.ids
+            messages, ids = head.messages, [*head.ids]
         else:
-            messages, ids = (*head.messages, gap.note), (*head.ids, None)
+            messages, ids = (*head.messages, gap.note), [*head.ids, None]
         line.settle()
         messages += tuple(line.messages[kept:])
-        self._sent = _Sent(head, gap, first, messages, ids + tuple(line.ids[kept:]))
+        ids += line.ids[kept:]
+        self._sent = _Sent(head, gap, first, messages, ids)
         return self._sent
 
     # -- everything else ---------------------------------------------------------------------

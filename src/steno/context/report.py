@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import ClassVar, NamedTuple, final
 
@@ -85,10 +86,12 @@ class Built(NamedTuple):
     changes: tuple[Change, ...]
     tokens: int
     """About how many the request takes, tools included."""
-    sources: tuple[str | None, ...]
+    sources: Sequence[str | None]
     """The entry that each message of the request is from; None for what stands in no entry."""
     wants_compaction: bool = False
     """Whether old tool results were shortened and that was not enough: a summary would be better
     than what is left out now."""
     is_over_budget: bool = False
     """Whether the request is still larger than the model reads at once."""
+    room: int | None = None
+    """How many tokens of what was said it reads at once; None if that is not known."""

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
-from steno.errors import InvalidValue, Missing
+from steno.errors import InvalidDocument, InvalidValue, Missing, Unavailable
 from steno.ports import without_secrets
 from steno.store.memory import MemoryStore
 from steno.store.store import Store
@@ -21,6 +21,9 @@ _KINDS: Final = {
     "postgresql": ("postgres", "PostgresStore"),
     "postgres": ("postgres", "PostgresStore"),
 }
+_SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
+"""How the names of files end that need no `sqlite:` before them."""
+_MAGIC: Final = b"SQLite format 3\0"
 
 
 class Address(NamedTuple):
@@ -44,7 +47,8 @@ class Address(NamedTuple):
 def read_address(address: str | Path) -> Address:
     """Read `sqlite:FILE`, `jsonl:FOLDER`, `postgresql://...`, `memory:`, or the path of a file.
 
-    Raises InvalidValue for anything else.
+    A path without a kind is that of a SQLite file if it ends like one or is there. Raises
+    InvalidValue for anything else.
     """
     if isinstance(address, Path):
         return Address("sqlite", address)
@@ -56,7 +60,12 @@ def read_address(address: str | Path) -> Address:
     if kind == "memory" and colon and not rest:
         return Address(kind, "")
     if address and not colon:
-        return Address("sqlite", _expanded(address))
+        path = _expanded(address)
+        if path.suffix not in _SUFFIXES and not path.is_file():
+            raise InvalidValue(
+                f"store: {address} has no kind; write sqlite:{address} or jsonl:{address}"
+            )
+        return Address("sqlite", path)
     raise InvalidValue(
         "store: an address is sqlite:FILE, jsonl:FOLDER, postgresql://... or memory:"
     )
@@ -68,8 +77,10 @@ def default_address() -> Address:
     That is what STENO_STORE says, else `steno/steno.db` in XDG_DATA_HOME or ~/.local/share.
     """
     asked = os.environ.get(VARIABLE, "")
-    if asked:
-        return read_address(asked)
+    return read_address(asked) if asked else _usual_address()
+
+
+def _usual_address() -> Address:
     data = os.environ.get("XDG_DATA_HOME", "")
     folder = Path(data) if data.startswith("/") else _home() / ".local" / "share"
     return Address("sqlite", folder / "steno" / "steno.db")
@@ -78,8 +89,8 @@ def default_address() -> Address:
 def open_store(address: str | Path | Address | None = None, *, create: bool = True) -> Store:
     """Open the store at an address, or the default one; make it if there is none yet.
 
-    Raises InvalidValue for what is no address, Unavailable if the store cannot be opened, and
-    Missing if there is none and none is to be made.
+    Raises InvalidValue for what is no address or no store of ours, Unavailable if the store
+    cannot be opened, and Missing if there is none and none is to be made.
     """
     if address is None:
         found = default_address()
@@ -89,9 +100,37 @@ def open_store(address: str | Path | Address | None = None, *, create: bool = Tr
         return MemoryStore()
     if not create and not found.is_there:
         raise Missing(f"store: there is none at {found}")
+    check_place(found)
     module, name = _KINDS[found.kind]
     kind = getattr(import_module(f"steno.store.{module}"), name)
     return cast("Store", kind(found.place))
+
+
+def check_place(address: Address) -> None:
+    """Refuse a place that cannot be meant, before anything is made there.
+
+    Folders are made for the usual store alone: any other path may have a slip in it. Raises
+    Unavailable if the folder is missing, InvalidDocument for a file of another kind.
+    """
+    place = address.place
+    if not isinstance(place, Path):
+        return
+    folder = place.absolute().parent
+    if not folder.exists() and not _is_usual(address):
+        raise Unavailable(f"store: there is no folder {folder}; make it, or name another place")
+    with suppress(OSError):  # the store itself says so, and better
+        if address.kind == "sqlite" and place.is_file():
+            with place.open("rb") as file:
+                start = file.read(len(_MAGIC))
+            if start not in (b"", _MAGIC):
+                raise InvalidDocument(f"store: {address} is no store of steno; name another file")
+
+
+def _is_usual(address: Address) -> bool:
+    try:
+        return address == _usual_address()
+    except InvalidValue:  # no home is known
+        return False
 
 
 def _expanded(path: str) -> Path:

@@ -31,6 +31,14 @@ INSERT INTO record (key, parent, time, branch, id, checksum, data) VALUES (?, ?,
 _UPDATE: Final = """
 UPDATE record SET checksum = ?, data = ? WHERE key = ? AND branch = ? AND id IS ?
 """
+_EXTENT: Final = """
+SELECT session.key, entries, last.key, last.branch, last.id
+FROM session LEFT JOIN record AS last ON last.key = (
+    SELECT max(key) FROM record
+    WHERE key BETWEEN session.key << :shift AND session.key << :shift | :longest
+)
+WHERE session.id = :session
+"""
 _FIND: Final = """
 SELECT seq FROM entry WHERE session = :session AND id = :id
 UNION ALL
@@ -114,6 +122,10 @@ class Extent(NamedTuple):
     """The key that a record 0 would have."""
     last: int
     """The key of the last record; `base` if there is none."""
+    branch: str | None = None
+    """The branch of the last record."""
+    entry_id: str | None = None
+    """Its entry, if it has one; what comes next is most often about these two."""
 
     @property
     def length(self) -> int:
@@ -209,15 +221,13 @@ def _enter(db: sqlite3.Connection, session: int, first: int, last: int) -> None:
 
 def extent_of(db: sqlite3.Connection, session: str) -> Extent:
     """Find the records of a session. Raises Missing."""
-    row = db.execute("SELECT key, entries FROM session WHERE id = ?", (session,)).fetchone()
+    place = {"session": session, "shift": SESSION_SHIFT, "longest": _LONGEST}
+    row = db.execute(_EXTENT, place).fetchone()
     if row is None:
         raise not_found(db, session)
-    key, entries = row
+    key, entries, last, branch, entry_id = row
     base = key << SESSION_SHIFT
-    (last,) = db.execute(
-        "SELECT max(key) FROM record WHERE key BETWEEN ? AND ?", (base, base + _LONGEST)
-    ).fetchone()
-    extent = Extent(key, base, base if last is None else last)
+    extent = Extent(key, base, base if last is None else last, branch, entry_id)
     if extent.length < entries:
         raise Damaged(f"record {entries}: it is not there")
     return extent
@@ -230,6 +240,8 @@ def is_there(db: sqlite3.Connection, session: int) -> bool:
 
 def find(db: sqlite3.Connection, extent: Extent, entry_id: str) -> int | None:
     """Return the `seq` of an entry."""
+    if entry_id == extent.entry_id:
+        return extent.length
     row = db.execute(_FIND, {**extent.names, "id": entry_id}).fetchone()
     return None if row is None else row[0]
 
@@ -241,6 +253,8 @@ def heads_of(db: sqlite3.Connection, extent: Extent) -> list[tuple[str, str | No
 
 def head_of(db: sqlite3.Connection, extent: Extent, branch: str) -> tuple[str, str | None] | None:
     """Return the same for one branch; None if there is none of this name."""
+    if branch == extent.branch and extent.entry_id is not None:
+        return branch, extent.entry_id
     found: tuple[str, str | None] | None = db.execute(
         _HEAD, {**extent.names, "name": branch}
     ).fetchone()

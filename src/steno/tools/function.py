@@ -35,7 +35,7 @@ from steno.message import ResultBlock
 from steno.ports import Capability, Stage, ToolOutput
 from steno.schema.hints import function_hints
 from steno.tool import ToolDefinition
-from steno.tools.truncate import output_of
+from steno.tools.truncate import is_short, output_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -111,6 +111,9 @@ class FunctionTool(Generic[P, R]):
             result = await asyncio.to_thread(self._function, **arguments)
             if inspect.isawaitable(result):  # an async function in a plain wrapper
                 result = await result
+        if isinstance(result, ToolOutput) or (isinstance(result, str) and is_short(result)):
+            return _output(result, stage, call.name)
+        # What has to be written as JSON, or kept, may take its time.
         return await asyncio.to_thread(_output, result, stage, call.name)
 
     def _arguments(self, call: ToolCall) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from steno.value import replace_lone_surrogates
 MOST_LINES: Final = 2_000
 MOST_BYTES: Final = 50_000
 """Some 12,000 tokens: much for a model, and little beside a compiler that has lost its way."""
+_WIDEST: Final = 4
+"""How many bytes a character takes at most."""
 BLOB: Final = "blob:"
 """How the path of something begins that was kept, and is no file: `blob:<sha256>`."""
 
@@ -39,6 +41,11 @@ def shorten(
     if cut is None:
         return Shortened(text, 0, 0)
     return Shortened(cut.around(hint), cut.lines, cut.bytes)
+
+
+def is_short(text: str) -> bool:
+    """Tell at a glance whether nothing of a text has to be left out; some that fit are not short."""
+    return len(text) * _WIDEST <= MOST_BYTES and text.count("\n") < MOST_LINES
 
 
 def output_of(

@@ -202,10 +202,11 @@ def _fields(cls: type[Open]) -> dict[str, _Field]:
 def plain(value: Any) -> Any:
     """Return what was read as Python values, with the rest in its place and nothing made up."""
     if isinstance(value, Open):
-        names = {info.name: info.encode_name for info in msgspec.structs.fields(type(value))}
         members = {
             name: plain(found)
-            for attribute, name in names.items()
+            for attribute, name in zip(
+                value.__struct_fields__, value.__struct_encode_fields__, strict=True
+            )
             if attribute != "rest" and (found := getattr(value, attribute)) is not None
         }
         return {**members, **parsed(value.rest)}

@@ -67,7 +67,7 @@ class EventSplitter(Pieces):
         if is_between and len(data) <= self._max_bytes:
             end = data.rfind(b"\n\n") + 2
             found = _find_usual(data, 0, end) if end > 1 else []
-            if b"" in found:
+            if not all(found):
                 found = []
             elif found:
                 self._is_first = False

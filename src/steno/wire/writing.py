@@ -40,6 +40,7 @@ EVENT: Final = "event:"
 _NAMELESS: Final = "invalid_tool_call"
 """What a call goes by that nobody can run, if its own name may not be sent."""
 
+_MOST_PIECES: Final = 64
 _WRITTEN: Final = object()
 """Stands for what is written anyway, and is like nothing in extras."""
 
@@ -81,6 +82,14 @@ class MessageWriter(ABC):
         """Return everything written; more may follow."""
 
 
+def gathered(pieces: list[bytes]) -> list[bytes]:
+    """Return pieces of an array, few enough to be joined for every request.
+
+    That copies all of them, and a long conversation is large: it is not done once more than needed.
+    """
+    return [b",".join(pieces)] if len(pieces) > _MOST_PIECES else pieces
+
+
 class ListWriter(MessageWriter):
     """Writes an object for each message, one after the other."""
 
@@ -102,9 +111,8 @@ class ListWriter(MessageWriter):
 
     def finish(self) -> bytes:
         """Return everything written; more may follow."""
-        if len(self._written) > 1:
-            self._written = [b",".join(self._written)]
-        return b"".join(self._written)
+        self._written = gathered(self._written)
+        return b",".join(self._written)
 
     @abstractmethod
     def _say(self, message: SystemMessage | UserMessage) -> None:

@@ -63,7 +63,7 @@ class Encoder(BaseEncoder):
         members = merge_extras(members, extras, losses)
         # Messages last: the body of the next turn then begins with the bytes of this one.
         head = dump(members)[:-1]
-        return head + (b"," if members else b"") + b'"messages":[' + messages + b"]}"
+        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
 
     def _settings(
         self, request: Request, extras: dict[str, Any], form: dict[str, Any], losses: Losses

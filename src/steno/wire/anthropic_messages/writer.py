@@ -20,7 +20,7 @@ from steno.wire.anthropic_messages.parts import Part, PartWriter, content_of, pa
 from steno.wire.anthropic_messages.shapes import ABSENT, AS_IT_WAS, IN_MESSAGES, JOINS, NAME, PARTS
 from steno.wire.extras import FORM, extras_of, form_of
 from steno.wire.report import Loss, LossCode
-from steno.wire.writing import MESSAGE, MessageWriter, Target, dump, is_sendable
+from steno.wire.writing import MESSAGE, MessageWriter, Target, dump, gathered, is_sendable
 
 
 def is_lifted(message: Message) -> bool:
@@ -64,8 +64,7 @@ class Writer(MessageWriter):
 
     def finish(self) -> bytes:
         """Return everything written; more may follow."""
-        if len(self._written) > 1:
-            self._written = [b",".join(self._written)]
+        self._written = gathered(self._written)
         newest = self._trim(self._latest)
         return b",".join([*self._written, *([] if newest is None else [_bytes(newest)])])
 

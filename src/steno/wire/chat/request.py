@@ -75,7 +75,7 @@ class Encoder(BaseEncoder):
             return b"[" + messages + b"]"
         # Messages last: the body of the next turn then begins with the bytes of this one.
         head = dump(members)[:-1]
-        return head + (b"," if members else b"") + b'"messages":[' + messages + b"]}"
+        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
 
 
 def _settings(request: Request, extras: dict[str, Any], losses: Losses) -> dict[str, Any]:

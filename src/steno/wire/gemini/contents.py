@@ -22,7 +22,7 @@ from steno.wire.gemini.parts import RESULT
 from steno.wire.gemini.shapes import NAME
 from steno.wire.gemini.spelling import spell
 from steno.wire.report import LossCode
-from steno.wire.writing import MESSAGE, MessageWriter, Target, dump, is_sendable
+from steno.wire.writing import MESSAGE, MessageWriter, Target, dump, gathered, is_sendable
 
 
 @final
@@ -58,8 +58,7 @@ class ContentsWriter(MessageWriter):
 
     def finish(self) -> bytes:
         """Return everything written; more may follow."""
-        if len(self._written) > 1:
-            self._written = [b",".join(self._written)]
+        self._written = gathered(self._written)
         newest = [] if self._latest is None else [dump(self._latest)]
         return b",".join([*self._written, *newest])
 

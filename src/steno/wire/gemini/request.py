@@ -63,8 +63,8 @@ class Encoder(BaseEncoder):
         head = dump(_with_extras(members, extras, form, losses))[:-1]
         comma = b"" if head == b"{" else b","
         if form.get("contents") == "object" and contents.count == 1:
-            return head + comma + b'"contents":' + messages + b"}"
-        return head + comma + b'"contents":[' + messages + b"]}"
+            return b"".join([head, comma, b'"contents":', messages, b"}"])
+        return b"".join([head, comma, b'"contents":[', messages, b"]}"])
 
 
 def _settings(

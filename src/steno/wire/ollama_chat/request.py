@@ -61,7 +61,7 @@ class Encoder(BaseEncoder):
             members["stream"] = stream
         # Messages last: the body of the next turn then begins with the bytes of this one.
         head = dump(members)[:-1]
-        return head + (b"," if members else b"") + b'"messages":[' + messages + b"]}"
+        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
 
 
 def _settings(request: Request, losses: Losses) -> dict[str, Any]:

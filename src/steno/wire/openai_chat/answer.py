@@ -150,10 +150,9 @@ class _Turn:
             return False
         try:
             events += [
-                TextDelta(_TEXT, choice.delta.content)
+                TextDelta(_TEXT, words)
                 for chunk in map(_decode_words, payloads)
-                for choice in chunk.choices
-                if choice.delta.content
+                if (words := chunk.choices[0].delta.content)
             ]
         except NOT_AS_EXPECTED:
             return False

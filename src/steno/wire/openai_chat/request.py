@@ -37,6 +37,7 @@ from steno.wire.writing import (
     Target,
     call_name,
     dump,
+    gathered,
     image_url,
     is_sendable,
     reference_text,
@@ -77,7 +78,7 @@ class Encoder(BaseEncoder):
                 members.setdefault("stream_options", COUNTED)
         # Messages last: the body of the next turn then begins with the bytes of this one.
         head = dump(members)[:-1]
-        return head + (b"," if members else b"") + b'"messages":[' + messages + b"]}"
+        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
 
 
 # -- settings and tools ----------------------------------------------------------------------
@@ -157,8 +158,7 @@ class _Writer(MessageWriter):
                 assert_never(message)
 
     def finish(self) -> bytes:
-        if len(self._written) > 1:
-            self._written = [b",".join(self._written)]
+        self._written = gathered(self._written)
         waiting = [{"role": "user", "content": self._images}] if self._images else []
         newest = [] if self._latest is None else [self._latest]
         return b",".join([*self._written, *map(_bytes, [*newest, *waiting])])

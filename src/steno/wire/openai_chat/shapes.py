@@ -99,25 +99,28 @@ class Words(Struct, forbid_unknown_fields=True, gc=False):
     role: str | None = None
 
 
-class WordsChoice(Struct, forbid_unknown_fields=True, gc=False):
+class WordsChoice(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
     """The only choice, which is not at its end."""
 
-    delta: Words
     index: Literal[0] = 0
+    delta: Words
     logprobs: None = None
     finish_reason: None = None
 
 
-class WordsChunk(Struct, forbid_unknown_fields=True, gc=False):
-    """What nearly all chunks are. The fewer members there are to ask for, the faster it goes."""
+class WordsChunk(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
+    """What nearly all chunks are. The fewer members there are to ask for, the faster it goes.
 
-    choices: list[WordsChoice]
+    They stand in the order in which OpenAI sends them, where msgspec looks first.
+    """
+
     id: str | None = None
     object: str | None = None
     created: int | float | None = None
     model: str | None = None
-    system_fingerprint: str | None = None
     service_tier: str | None = None
+    system_fingerprint: str | None = None
+    choices: tuple[WordsChoice]
     usage: None = None
     obfuscation: str | None = None
 

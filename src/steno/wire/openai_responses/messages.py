@@ -26,6 +26,7 @@ from steno.wire.writing import (
     MessageWriter,
     Target,
     dump,
+    gathered,
     image_url,
     is_sendable,
     reference_text,
@@ -72,9 +73,8 @@ class Writer(MessageWriter):
 
     def finish(self) -> bytes:
         """Return everything written; more may follow."""
-        if len(self._written) > 1:
-            self._written = [b",".join(self._written)]
-        return self._written[0] if self._written else b""
+        self._written = gathered(self._written)
+        return b",".join(self._written)
 
     def _write(self, item: Members | Raw | None) -> None:
         if item is not None:

@@ -55,10 +55,11 @@ class Encoder(BaseEncoder):
         head = dump(merge_extras(members, extras, losses))[:-1]
         if not messages and form.get("input") == "absent":
             return head + b"}"
-        return head + (b"," if len(head) > 1 else b"") + _input(request, messages, form) + b"}"
+        comma = b"," if len(head) > 1 else b""
+        return b"".join([head, comma, b'"input":', *_input(request, messages, form), b"}"])
 
 
-def _input(request: Request, messages: bytes, form: dict[str, Any]) -> bytes:
+def _input(request: Request, messages: bytes, form: dict[str, Any]) -> tuple[bytes, ...]:
     first, last = request.messages[0], request.messages[-1]
     is_alone = len(request.messages) == (1 if instructions_of(first) is None else 2)
     if (
@@ -66,8 +67,8 @@ def _input(request: Request, messages: bytes, form: dict[str, Any]) -> bytes:
         and is_alone
         and last == UserMessage((Text(last.text or " "),))
     ):
-        return b'"input":' + dump(last.text)
-    return b'"input":[' + messages + b"]"
+        return (dump(last.text),)
+    return b"[", messages, b"]"
 
 
 # -- settings and tools ----------------------------------------------------------------------

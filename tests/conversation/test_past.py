@@ -1,0 +1,59 @@
+"""The entries of a branch without a copy: as they were, however the conversation goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from steno import ChatMessage
+from steno.conversation import Conversation
+
+
+def talk(length: int) -> Conversation:
+    return Conversation([ChatMessage.user(f"{number}") for number in range(length)])
+
+
+@pytest.mark.parametrize("length", [0, 1, 5])
+def test_the_past_is_what_the_entries_are(length: int) -> None:
+    conversation = talk(length)
+    past, entries = conversation.past(), conversation.entries()
+    assert (tuple(past), len(past), len(conversation)) == (entries, length, length)
+    assert tuple(reversed(past)) == entries[::-1]
+    for start in range(-length - 1, length + 2):
+        assert past[start:] == entries[start:]
+        assert past[:start:2] == entries[:start:2]
+        assert past[start::-1] == entries[start::-1]
+
+
+def test_an_entry_is_found_by_its_number_from_either_end() -> None:
+    conversation = talk(3)
+    past, entries = conversation.past(), conversation.entries()
+    assert [past[number] for number in range(-3, 3)] == [*entries, *entries]
+    for number in (3, -4):
+        with pytest.raises(IndexError):
+            past[number]
+
+
+def test_what_is_said_later_is_not_in_it() -> None:
+    conversation = talk(2)
+    past, entries = conversation.past(), conversation.entries()
+    conversation.append(ChatMessage.user("later"))
+    assert (tuple(past), past[-1], past[1:]) == (entries, entries[-1], entries[1:])
+    with pytest.raises(IndexError):
+        past[2]
+    assert len(conversation.past()) == 3
+
+
+def test_a_branch_that_goes_back_leaves_it_as_it_was() -> None:
+    conversation = talk(3)
+    past, entries = conversation.past(), conversation.entries()
+    conversation.rewind(entries[0])
+    conversation.append(ChatMessage.user("otherwise"))
+    assert tuple(past) == entries
+    assert tuple(conversation.past()) == conversation.entries()
+
+
+def test_other_branches_have_their_own() -> None:
+    conversation = talk(2)
+    conversation.fork("idea", at=conversation.entries()[0])
+    assert tuple(conversation.past("idea")) == conversation.entries("idea")
+    assert repr(conversation.past("idea")) == "Prefix(1)"
