@@ -94,7 +94,7 @@ class Conversation(Recording):
         if isinstance(payload, str):
             raise InvalidMessage("conversation: text is said by somebody; ChatMessage.user(text)?")
         if isinstance(payload, dict):
-            raise InvalidMessage("conversation: takes no dict; ChatMessage.user(…)? steno.formats?")
+            raise InvalidMessage("conversation: use ChatMessage.user(…) or steno.formats, not dict")
         if isinstance(payload, Redacted):
             raise InvalidMessage("conversation: content is taken out by a store, with `redact`")
         with self._writing:

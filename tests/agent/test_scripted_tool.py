@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from steno import ToolCall, ToolDefinition
-from steno.agent import Agent
+from steno import Outcome, ToolCall, ToolDefinition
+from steno.agent import Agent, LoopEvent
 from steno.conversation import Conversation
 from steno.errors import ToolFailed
 from steno.ports import Capability, Stage, Tool, ToolOutput
 from steno.testing import ScriptedProvider, ScriptedTool, ScriptRanOut
-from tests.agent.working import call, calling, run
+from tests.agent.working import Desk, allowing, call, calling, reader, run
 
 pytestmark = pytest.mark.requirement("S4-16")
 
@@ -73,10 +73,39 @@ def test_without_a_script_every_call_is_fine() -> None:
 
 
 def test_a_script_that_ran_out_says_so() -> None:
-    first, second = answers_of(ScriptedTool("t", ["one"]), 2)
-    assert first == ToolOutput.of("one")
-    assert isinstance(second, ScriptRanOut)
-    assert "call 2" in str(second)
+    tool = ScriptedTool("t", ["one"])
+    assert answers_of(tool) == [ToolOutput.of("one")]
+    with pytest.raises(ScriptRanOut, match="script: t has no answer for call 2"):
+        answers_of(tool)
+
+
+@pytest.mark.parametrize("capability", [Capability.READ, Capability.WRITE])
+def test_a_script_that_ran_out_ends_the_run_and_fails_the_test(capability: Capability) -> None:
+    tool = ScriptedTool("t", ["one"], capability=capability)
+    turns = [calling(call("c1", "t"), call("c2", "t"), call("c3", "t")), "It went well."]
+    desk = Desk(turns, tool, gate=allowing("t"))
+    with pytest.raises(ScriptRanOut, match="script: t has no answer for call 2"):
+        run(desk.run())
+    assert desk.results[0].text == "one"
+    assert {result.outcome for result in desk.results[1:]} == {Outcome.CANCELLED}
+    desk.check()
+
+
+def test_a_script_that_ran_out_comes_out_of_the_events_of_a_run() -> None:
+    async def main() -> list[LoopEvent]:
+        agent = Agent(
+            ScriptedProvider([calling(call("c1", "t"))]), Conversation(), tools=[reader("t")]
+        )
+        return [event async for event in agent.events("Go.")]
+
+    with pytest.raises(ScriptRanOut, match="script: there is no turn for request 2"):
+        run(main())
+
+
+def test_an_assertion_in_a_script_is_a_fault_of_the_tool() -> None:
+    desk = Desk([calling(call("c1", "t")), "Done."], reader("t", AssertionError("no")))
+    assert run(desk.run()).text == "Done."
+    assert desk.result.outcome is Outcome.ERROR
 
 
 def test_one_text_for_a_list_of_answers_is_refused() -> None:

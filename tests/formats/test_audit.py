@@ -33,7 +33,7 @@ from steno.message import Message
 from steno.record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, texts
-from steno.testing.primitives import json_members
+from steno.testing.strategies.primitives import json_members
 from steno.views import Kind, kinds_of
 from tests.everything import DOCUMENT
 

@@ -31,7 +31,7 @@ from steno.formats import FORMATS, message_of_row, seal
 from steno.record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, json_object_texts, texts
-from steno.testing.primitives import json_values
+from steno.testing.strategies.primitives import json_values
 from tests.everything import DOCUMENT
 
 ROWS = FORMATS["rows"]

@@ -49,11 +49,72 @@ def test_every_strategy_makes_values_and_is_shown_by_its_name(name: str) -> None
     assert is_found(strategy, lambda _: True)
 
 
-def test_without_hypothesis_the_import_says_what_to_install() -> None:
-    code = "import sys; sys.modules['hypothesis'] = None; import steno.testing"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def without_hypothesis(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a program where hypothesis is not installed, and nothing else of test tools is."""
+    absent = "import sys; sys.modules.update(hypothesis=None, pytest=None)\n"
+    return subprocess.run(
+        [sys.executable, "-c", absent + code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_doubles_and_kits_need_no_hypothesis() -> None:
+    run = without_hypothesis(
+        """
+import asyncio
+import steno.testing.conformance, steno.testing.stores
+from steno import ChatMessage, Conversation, ToolCall
+from steno.agent import Agent
+from steno.testing import ReplayingProvider, ScriptedProvider, ScriptedTool, ScriptRanOut
+
+provider = ScriptedProvider([ChatMessage.assistant(None, [ToolCall(id="c1", name="t")]), "Done."])
+agent = Agent(provider, Conversation(), tools=[ScriptedTool("t")])
+print(asyncio.run(agent.run("Go.")).text)
+"""
+    )
+    assert (run.stdout, run.stderr) == ("Done.\n", "")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from steno.testing import messages",
+        "from steno.testing import *",
+        "import steno.testing; steno.testing.StreamHabits()",
+        "import steno.testing.strategies",
+    ],
+)
+def test_without_hypothesis_a_strategy_says_what_to_install(code: str) -> None:
+    run = without_hypothesis(code)
+    said = "ImportError: steno.testing: strategies need hypothesis: pip install 'steno[testing]'"
     assert run.returncode == 1
-    assert "ImportError: steno.testing needs hypothesis: pip install 'steno[testing]'" in run.stderr
+    assert run.stderr.splitlines()[-1] == said
+
+
+def test_a_strategy_is_the_same_wherever_its_module_was_loaded_from() -> None:
+    """Some modules go by the name of a strategy; they must not come up in its place."""
+    code = """
+import steno.testing.strategies.messages, steno.testing.strategies.events
+from steno.testing import *
+from steno.testing import blocks, events, messages
+from steno import testing
+assert messages is testing.messages is testing.strategies.messages
+assert all([callable(getattr(testing, name)) for name in testing.__all__ if name.islower()])
+assert callable(blocks) and callable(events)
+print("fine")
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (run.stdout, run.stderr) == ("fine\n", "")
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"module 'steno\.testing' has no attribute 'nothing'"):
+        testing.nothing  # noqa: B018 - it raises
 
 
 # -- every kind comes up -----------------------------------------------------------------------

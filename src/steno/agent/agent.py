@@ -78,7 +78,7 @@ class Agent:
         check_runner(runner)
         check_settings(target=target, limits=limits, telemetry=telemetry)
         check_texts(model=model, actor="" if actor is None else actor)
-        check_functions(price_of=price_of, sleep=sleep)
+        check_functions(price_of=price_of, count=count, sleep=sleep)
         self.conversation = conversation
         self._telemetry = telemetry
         self._setup = Setup(

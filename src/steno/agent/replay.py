@@ -109,9 +109,20 @@ async def replay(
 
     `records` are all of a session, as a store returns them. Nothing is sent, run or stored.
     `watch` is told what happens, as in a run. Raises Missing if there is no such branch, Damaged
-    if its beginning is not there.
+    if its beginning is not there, InvalidValue for what are no records.
     """
-    return await _Replay(Tape(records, branch), watch).go()
+    return await _Replay(Tape(_checked(records), branch), watch).go()
+
+
+def _checked(records: object) -> tuple[Record, ...]:
+    found: tuple[Any, ...] = tuple(records) if isinstance(records, Iterable) else (records,)
+    others = {type(record).__name__ for record in found if not isinstance(record, Record)}
+    if others:
+        kind = " or ".join(sorted(others))
+        raise InvalidValue(
+            f"replay: takes the records of a session, not {kind}; store.records(id)?"
+        )
+    return found
 
 
 @final

@@ -1,4 +1,9 @@
-"""For the tests of whoever builds on steno: strategies for every value, providers and tools that obey.
+"""For the tests of whoever builds on steno: providers and tools that obey, strategies for every value.
+
+    provider = ScriptedProvider(["Hello."])
+
+`ScriptedProvider` says what a test wants, `ReplayingProvider` what a server once said, and a
+`ScriptedTool` does what it is told. They need nothing but steno.
 
     from hypothesis import given
     from steno.testing import messages
@@ -6,69 +11,13 @@
     @given(messages())
     def test_my_store_keeps_every_message(message): ...
 
-The values are as wild as the rules allow: any Unicode, integers of any size, deep nesting, the
-empty string wherever it is legal. Needs the extra `steno[testing]`.
-
-    provider = ScriptedProvider(["Hello."])
-
-`ScriptedProvider` says what a test wants, `ReplayingProvider` what a server once said, and a
-`ScriptedTool` does what it is told.
+The strategies need the extra `steno[testing]`, and are loaded when the first of them is asked for.
 `steno.testing.conformance` has the cases that every wire and every provider has to pass.
 """
 
-try:
-    import hypothesis as _hypothesis
-except ModuleNotFoundError as exc:
-    raise ImportError("steno.testing needs hypothesis: pip install 'steno[testing]'") from exc
+import importlib as _importlib
+import typing as _typing
 
-from steno.testing.blocks import (
-    blocks,
-    file_paths,
-    file_references,
-    image_sources,
-    images,
-    invalid_tool_calls,
-    opaque_blocks,
-    resources,
-    seals,
-    text_blocks,
-    thinking_blocks,
-    tool_calls,
-    unknown_tags,
-)
-from steno.testing.conversations import conversations, damaged_conversations
-from steno.testing.entries import (
-    approvals,
-    controls,
-    documents,
-    entries,
-    payloads,
-    resolutions,
-)
-from steno.testing.events import events, finishes
-from steno.testing.habits import StreamHabits, stream_habits
-from steno.testing.messages import (
-    assistant_messages,
-    failures,
-    messages,
-    requests,
-    system_messages,
-    tool_definitions,
-    tool_results,
-    usages,
-    user_messages,
-)
-from steno.testing.primitives import (
-    identifiers,
-    json_object_texts,
-    json_objects,
-    json_values,
-    moments,
-    outside_tool_names,
-    texts,
-    tool_names,
-    visible_texts,
-)
 from steno.testing.providers import (
     ReplayingProvider,
     ScriptedProvider,
@@ -76,10 +25,56 @@ from steno.testing.providers import (
     ScriptedTurn,
     ScriptRanOut,
 )
-from steno.testing.streams import EventStream, event_streams
 from steno.testing.tools import ScriptedAnswer, ScriptedTool
 
-del _hypothesis
+if _typing.TYPE_CHECKING:
+    from steno.testing.strategies import (
+        EventStream,
+        StreamHabits,
+        approvals,
+        assistant_messages,
+        blocks,
+        controls,
+        conversations,
+        damaged_conversations,
+        documents,
+        entries,
+        event_streams,
+        events,
+        failures,
+        file_paths,
+        file_references,
+        finishes,
+        identifiers,
+        image_sources,
+        images,
+        invalid_tool_calls,
+        json_object_texts,
+        json_objects,
+        json_values,
+        messages,
+        moments,
+        opaque_blocks,
+        outside_tool_names,
+        payloads,
+        requests,
+        resolutions,
+        resources,
+        seals,
+        stream_habits,
+        system_messages,
+        text_blocks,
+        texts,
+        thinking_blocks,
+        tool_calls,
+        tool_definitions,
+        tool_names,
+        tool_results,
+        unknown_tags,
+        usages,
+        user_messages,
+        visible_texts,
+    )
 
 __all__ = [
     "EventStream",
@@ -135,3 +130,10 @@ __all__ = [
     "user_messages",
     "visible_texts",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'steno.testing' has no attribute {name!r}")
+    found: object = getattr(_importlib.import_module("steno.testing.strategies"), name)
+    return found

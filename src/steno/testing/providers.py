@@ -41,8 +41,13 @@ ScriptedTurn: TypeAlias = (
 """The answer to one request: text, a message, events, an error, or a function that returns one."""
 
 
-class ScriptRanOut(AssertionError):
-    """More was asked of a scripted or replaying provider than its test prepared."""
+class ScriptRanOut(BaseException):
+    """More was asked of a scripted provider or tool, or of a recording, than its test prepared.
+
+    It is the test that is wrong, so nothing in between may take this for a failure that it can
+    handle: an agent makes a result of whatever `Exception` a tool raises. Hence it is none, like
+    what `pytest.fail` raises.
+    """
 
 
 # -- scripted --------------------------------------------------------------------------------

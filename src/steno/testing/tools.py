@@ -38,9 +38,10 @@ _ANYTHING: Final = {"type": "object", "additionalProperties": True}
 class ScriptedTool:
     """Answers calls with the answers of a script, in order, and remembers the calls.
 
-    Without answers every call is answered with `ok`. What a call is about (`subjects`) and what
-    is shown of it (`preview`) is always the same, or what a function makes of the call; an
-    exception is raised. Any arguments fit, unless `parameters` say otherwise.
+    Without answers every call is answered with `ok`; a list of answers has to last. What a call
+    is about (`subjects`) and what is shown of it (`preview`) is always the same, or what a
+    function makes of the call; an exception is raised. Any arguments fit, unless `parameters`
+    say otherwise.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class ScriptedTool:
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Do what the script says.
 
-        Raises ScriptRanOut if there is no answer left; an agent makes an error result of that.
+        Raises ScriptRanOut if there is no answer left, which ends the run of an agent as well.
         """
         self.calls.append(call)
         self.begun.set()
@@ -106,7 +107,8 @@ class ScriptedTool:
     def _next(self) -> ScriptedAnswer:
         answer = next(self._answers, None)
         if answer is None:
-            raise ScriptRanOut(f"script: there is no answer for call {len(self.calls)}")
+            name, number = self.definition.name, len(self.calls)
+            raise ScriptRanOut(f"script: {name} has no answer for call {number}")
         return answer
 
     async def _play(self, answer: Any, call: ToolCall, stage: Stage) -> ToolOutput:

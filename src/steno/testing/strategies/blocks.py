@@ -29,8 +29,8 @@ from steno.content import (
 )
 from steno.entry import Payload
 from steno.json_object import JsonObject
-from steno.testing.naming import named
-from steno.testing.primitives import (
+from steno.testing.strategies.naming import named
+from steno.testing.strategies.primitives import (
     identifiers,
     json_members,
     json_object_texts,

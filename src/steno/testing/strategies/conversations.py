@@ -25,7 +25,7 @@ from steno.message import (
 )
 from steno.outcome import Outcome
 from steno.role import MessageRole
-from steno.testing.primitives import identifiers, texts, visible_texts
+from steno.testing.strategies.primitives import identifiers, texts, visible_texts
 from steno.usage import StopReason
 
 _MOST_TURNS: Final = 5

@@ -17,10 +17,10 @@ from steno.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
-from steno.testing.blocks import extras, images, opaque_blocks, seals, tool_calls
-from steno.testing.messages import usages
-from steno.testing.naming import named
-from steno.testing.primitives import identifiers, json_object_texts, texts, tool_names
+from steno.testing.strategies.blocks import extras, images, opaque_blocks, seals, tool_calls
+from steno.testing.strategies.messages import usages
+from steno.testing.strategies.naming import named
+from steno.testing.strategies.primitives import identifiers, json_object_texts, texts, tool_names
 from steno.usage import StopReason
 
 

@@ -30,10 +30,10 @@ from steno.entry import (
     ResolutionStatus,
     Rewind,
 )
-from steno.testing.blocks import images, opaque_blocks, resources, text_blocks
-from steno.testing.messages import messages
-from steno.testing.naming import named
-from steno.testing.primitives import identifiers, json_objects, moments, texts
+from steno.testing.strategies.blocks import images, opaque_blocks, resources, text_blocks
+from steno.testing.strategies.messages import messages
+from steno.testing.strategies.naming import named
+from steno.testing.strategies.primitives import identifiers, json_objects, moments, texts
 
 
 @named

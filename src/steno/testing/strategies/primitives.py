@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from steno.json_object import JsonObject
-from steno.testing.naming import named
+from steno.testing.strategies.naming import named
 
 ODD_CHARACTERS: Final = (
     "\0\a\b\t\n\r\x1b\x1f \"'\\/<&{}[],:%"  # controls, and what formats give a meaning

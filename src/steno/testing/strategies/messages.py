@@ -21,7 +21,7 @@ from steno.message import (
 )
 from steno.outcome import Failure, Outcome
 from steno.request import Request
-from steno.testing.blocks import (
+from steno.testing.strategies.blocks import (
     extended,
     extras,
     file_references,
@@ -33,8 +33,8 @@ from steno.testing.blocks import (
     thinking_blocks,
     tool_calls,
 )
-from steno.testing.naming import named
-from steno.testing.primitives import (
+from steno.testing.strategies.naming import named
+from steno.testing.strategies.primitives import (
     identifiers,
     json_objects,
     moments,

@@ -12,9 +12,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from steno.call import AnyToolCall
 from steno.event import Event, Finished
 from steno.message import AssistantBlock, AssistantMessage
-from steno.testing.events import finishes
-from steno.testing.habits import StreamHabits, stream_habits
-from steno.testing.script import MOST_PARTS, Part, TurnScript
+from steno.testing.strategies.events import finishes
+from steno.testing.strategies.habits import StreamHabits, stream_habits
+from steno.testing.strategies.script import MOST_PARTS, Part, TurnScript
 from steno.usage import StopReason
 
 _KINDS: Final[tuple[Part, ...]] = ("text", "thinking", "redacted", "whole", "call", "call", "call")

@@ -27,9 +27,9 @@ from steno.event import (
     ToolCallEnd,
 )
 from steno.message import AssistantBlock
-from steno.testing.blocks import images, opaque_blocks, seals
-from steno.testing.habits import StreamHabits
-from steno.testing.primitives import (
+from steno.testing.strategies.blocks import images, opaque_blocks, seals
+from steno.testing.strategies.habits import StreamHabits
+from steno.testing.strategies.primitives import (
     identifiers,
     json_object_texts,
     outside_tool_names,

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from steno.testing.naming import named
+from steno.testing.strategies.naming import named
 
 IndexHabit: TypeAlias = Literal["block", "call", "first", "shared", "missing"]
 IdHabit: TypeAlias = Literal["first", "every", "late", "missing"]

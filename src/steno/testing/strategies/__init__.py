@@ -1,0 +1,113 @@
+"""Strategies of hypothesis for every value: as wild as the rules allow.
+
+Any Unicode, integers of any size, deep nesting, the empty string wherever it is legal.
+`steno.testing` offers all of these names; they live apart so that the doubles beside them need
+nothing but steno.
+"""
+
+try:
+    import hypothesis as _hypothesis
+except ModuleNotFoundError as exc:
+    raise ImportError(
+        "steno.testing: strategies need hypothesis: pip install 'steno[testing]'"
+    ) from exc
+
+from steno.testing.strategies.blocks import (
+    blocks,
+    file_paths,
+    file_references,
+    image_sources,
+    images,
+    invalid_tool_calls,
+    opaque_blocks,
+    resources,
+    seals,
+    text_blocks,
+    thinking_blocks,
+    tool_calls,
+    unknown_tags,
+)
+from steno.testing.strategies.conversations import conversations, damaged_conversations
+from steno.testing.strategies.entries import (
+    approvals,
+    controls,
+    documents,
+    entries,
+    payloads,
+    resolutions,
+)
+from steno.testing.strategies.events import events, finishes
+from steno.testing.strategies.habits import StreamHabits, stream_habits
+from steno.testing.strategies.messages import (
+    assistant_messages,
+    failures,
+    messages,
+    requests,
+    system_messages,
+    tool_definitions,
+    tool_results,
+    usages,
+    user_messages,
+)
+from steno.testing.strategies.primitives import (
+    identifiers,
+    json_object_texts,
+    json_objects,
+    json_values,
+    moments,
+    outside_tool_names,
+    texts,
+    tool_names,
+    visible_texts,
+)
+from steno.testing.strategies.streams import EventStream, event_streams
+
+del _hypothesis
+
+__all__ = [
+    "EventStream",
+    "StreamHabits",
+    "approvals",
+    "assistant_messages",
+    "blocks",
+    "controls",
+    "conversations",
+    "damaged_conversations",
+    "documents",
+    "entries",
+    "event_streams",
+    "events",
+    "failures",
+    "file_paths",
+    "file_references",
+    "finishes",
+    "identifiers",
+    "image_sources",
+    "images",
+    "invalid_tool_calls",
+    "json_object_texts",
+    "json_objects",
+    "json_values",
+    "messages",
+    "moments",
+    "opaque_blocks",
+    "outside_tool_names",
+    "payloads",
+    "requests",
+    "resolutions",
+    "resources",
+    "seals",
+    "stream_habits",
+    "system_messages",
+    "text_blocks",
+    "texts",
+    "thinking_blocks",
+    "tool_calls",
+    "tool_definitions",
+    "tool_names",
+    "tool_results",
+    "unknown_tags",
+    "usages",
+    "user_messages",
+    "visible_texts",
+]
