@@ -19,9 +19,10 @@ from steno.agent.dispatch import Dispatcher
 from steno.agent.events import LoopEvent, RunEnded
 from steno.agent.gate import Decides, Gate
 from steno.agent.limits import Limits, RunResult
-from steno.agent.loop import Run, Setup
+from steno.agent.loop import Run
 from steno.agent.notebook import Notebook, Watch, watch_nothing
 from steno.agent.runner import Runner, Runs
+from steno.agent.setup import Setup
 from steno.agent.steering import Steering, Wheel
 from steno.agent.telemetry import NO_TELEMETRY, Telemetry
 from steno.context import ContextBuilder, Count, Target, estimate_tokens

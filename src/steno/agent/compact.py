@@ -12,8 +12,20 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from steno.context import Count, message_tokens, shortened, summary_message
-from steno.errors import ProtocolError
+from steno.agent.events import Notice, NoticeCode
+from steno.agent.notebook import Notebook
+from steno.agent.setup import Setup
+from steno.context import (
+    ContextBuilder,
+    Count,
+    Target,
+    compaction_point,
+    message_tokens,
+    shortened,
+    summary_message,
+)
+from steno.entry import Compaction
+from steno.errors import InvalidRequest, ProtocolError, ProviderError
 from steno.message import ChatMessage, Message, SystemMessage, ToolResultMessage
 from steno.ports import Provider
 from steno.request import Request
@@ -28,6 +40,56 @@ before stands above, take over all of it that still matters. Do not call tools. 
 anybody."""
 _LONGEST_SUMMARY: Final = 0.25
 """How much of the room a summary of earlier pieces may take, with the task."""
+
+
+async def compact(
+    setup: Setup, notebook: Notebook, target: Target, *, room: int | None
+) -> Usage | None:
+    """Record a summary in place of what is oldest; return what it took, None if there is none.
+
+    `room` is how many tokens of what was said the model reads at once.
+    """
+    through = compaction_point(notebook.conversation.past())
+    old = None if through is None else _request_through(through, setup, notebook, target)
+    if through is None or old is None:
+        return None
+    try:
+        with setup.telemetry.turn(old, setup.model) as span:
+            summary, usage = await summarise(setup.provider, old, room=room, count=setup.count)
+            span.answered(ChatMessage.assistant(summary, usage=usage))
+    except (ProviderError, ProtocolError, InvalidRequest) as exc:
+        notebook.tell(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
+        return None
+    payload = Compaction(through=through, summary=summary, usage=usage)
+    notebook.record(payload, audit={"model": setup.model} if setup.model else None)
+    return usage
+
+
+def _request_through(
+    through: str, setup: Setup, notebook: Notebook, target: Target
+) -> Request | None:
+    """Return everything that the model would see up to an entry, had it all the room.
+
+    The last summary is part of it, wherever in the log that stands. None if there is nothing
+    else: to sum up a summary helps nobody.
+    """
+    conversation = notebook.conversation
+    entries = conversation.past()
+    whole = ContextBuilder(count=setup.count).build(
+        entries,
+        replace(target, context_tokens=None),
+        setup.dispatcher.offered(conversation.mode),
+        bring_back=conversation.bring_back,
+    )
+    past = next(number for number, entry in enumerate(entries) if entry.id == through) + 1
+    covered = {e.id for e in entries[:past] if not isinstance(e.message, SystemMessage)}
+    last = max((n for n, source in enumerate(whole.sources) if source in covered), default=-1)
+    if last < 0:
+        return None
+    return replace(whole.request, messages=whole.request.messages[: last + 1])
+
+
+# -- the summary -----------------------------------------------------------------------------
 
 
 async def summarise(

@@ -7,6 +7,7 @@ arguments: a call is immutable, and the record holds their digest.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol, final
@@ -17,7 +18,9 @@ from steno.agent.permission import (
     DENIED,
     DecisionKind,
     Permissions,
+    Seal,
     SessionGrants,
+    Signet,
     audit_of,
     granted_by,
     is_bound,
@@ -73,7 +76,8 @@ class Gate:
     """Lets calls pass by rules, grants and verdicts.
 
     Without an approver, what would have to be asked is denied. `grants` holds what was allowed
-    for longer than a session.
+    for longer than a session. With a `seal`, what the record of a session says was allowed counts
+    only if it bears it: give one wherever sessions may come from somebody else.
     """
 
     def __init__(
@@ -82,14 +86,16 @@ class Gate:
         approver: Approver | None = None,
         *,
         grants: Grants | None = None,
+        seal: Seal | None = None,
     ) -> None:
         """Take rules, and whom to ask."""
         self._permissions = permissions or Permissions()
         self._approver = approver
         self._grants = grants
-        self._session = SessionGrants()
+        self._seal = seal
+        self._memory = _Memory(Signet())
         self._read: tuple[int, Entry | None] = (0, None)
-        """How many entries were read for the grants of the session, and the last of them."""
+        """How many entries were read into the memory, and the last of them."""
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
         """Tell whether the tool could be allowed at all."""
@@ -97,16 +103,18 @@ class Gate:
 
     async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
         """Decide, and ask if need be. Raises ToolFailed, ToolFault."""
+        # However many calls a model writes in one turn, who wants to stop it is heard.
+        await asyncio.sleep(0)
         conversation = notebook.conversation
-        entries = conversation.entries()
-        session, standing = self._session_rules(entries), self._standing_rules()
+        memory = self._remember(conversation.past(), Signet(conversation.id, self._seal))
+        session, standing = memory.grants.rules, self._standing_rules()
         with _blamed_on_tool():
             decision = self._permissions.decide(
                 tool, call, mode=conversation.mode, session=session, standing=standing
             )
         if decision.kind is DecisionKind.DENY:
             return _denied(call, notebook, rule=decision.rule, reason=decision.reason)
-        if (approval := _decided_before(entries, call)) is not None:
+        if (approval := memory.decided_before(call)) is not None:
             return _repeat(approval, decision.subjects, notebook)
         if decision.kind is DecisionKind.ALLOW:
             notebook.decide(call.id, ApprovalStatus.APPROVED, rule=decision.rule)
@@ -123,19 +131,17 @@ class Gate:
         notebook.decide(call.id, ApprovalStatus.PENDING)
         notebook.tell(Asked(question))
         verdict = await approver.ask(question)
-        grant = granted_by(verdict, question)
+        grant, status = granted_by(verdict, question), ApprovalStatus.APPROVED
         if not verdict.allowed:
             notebook.decide(
                 call.id, ApprovalStatus.DENIED, actor=verdict.actor, reason=verdict.reason
             )
             return Ruling(False, refusal_of(verdict))
-        notebook.decide(
-            call.id,
-            ApprovalStatus.APPROVED,
-            actor=verdict.actor,
-            reason=verdict.reason,
-            audit=None if grant is None else audit_of(grant, verdict.scope),
-        )
+        audit = None
+        if grant is not None:
+            signet = Signet(notebook.conversation.id, self._seal)
+            audit = signet.sealed(audit_of(grant, verdict.scope), call, status)
+        notebook.decide(call.id, status, actor=verdict.actor, reason=verdict.reason, audit=audit)
         if grant is not None and self._grants is not None and verdict.scope in _STANDING:
             self._grants.add(str(grant), verdict.scope)
         return Ruling(True, subjects=question.subjects)
@@ -143,18 +149,47 @@ class Gate:
     def _standing_rules(self) -> tuple[Rule, ...]:
         return () if self._grants is None else tuple(map(Rule.parse, self._grants.rules()))
 
-    def _session_rules(self, entries: Sequence[Entry]) -> tuple[Rule, ...]:
-        """Return what was granted in this session; what is new in the log is read, and no more.
+    def _remember(self, entries: Sequence[Entry], signet: Signet) -> _Memory:
+        """Return what the log of a session says; what is new in it is read, and no more.
 
         After a rewind, or in another branch, it is read anew: what is not there does not count.
         """
         count, last = self._read
-        if count > len(entries) or (count and entries[count - 1] is not last):
-            self._session, count = SessionGrants(), 0
+        is_other = self._memory.grants.signet != signet
+        if is_other or count > len(entries) or (count and entries[count - 1] is not last):
+            self._memory, count = _Memory(signet), 0
         for entry in entries[count:]:
-            self._session.add(entry)
+            self._memory.add(entry)
         self._read = (len(entries), entries[-1] if entries else None)
-        return self._session.rules
+        return self._memory
+
+
+@final
+class _Memory:
+    """What a log says was decided: rules for the session, and about the calls of the last turn."""
+
+    def __init__(self, signet: Signet) -> None:
+        self.grants: Final = SessionGrants(signet=signet)
+        self._decisions: dict[str, Entry] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Take note of an entry."""
+        self.grants.add(entry)
+        if isinstance(entry.payload, AssistantMessage):
+            self._decisions.clear()
+        elif isinstance(entry.payload, Approval):
+            self._decisions[entry.payload.call_id] = entry
+
+    def decided_before(self, call: ToolCall) -> Approval | None:
+        """Return what was decided about a call and holds: a no, or a yes of ours for later."""
+        entry = self._decisions.get(call.id)
+        if entry is None or not isinstance(entry.payload, Approval):
+            return None
+        if not is_bound(entry.payload, call):
+            return None
+        is_no = entry.payload.status is ApprovalStatus.DENIED
+        is_yes = is_deferred(entry) and self.grants.signet.is_ours(entry)
+        return entry.payload if is_no or is_yes else None
 
 
 async def _question(tool: Tool, call: ToolCall, subjects: tuple[str, ...]) -> Question:
@@ -199,15 +234,6 @@ def last_decision(entries: Sequence[Entry], call: AnyToolCall) -> Entry | None:
 def is_deferred(entry: Entry) -> bool:
     """Tell whether a decision was taken while nothing ran: what it allows has not begun."""
     return entry.audit is not None and entry.audit.get("deferred") is True
-
-
-def _decided_before(entries: Sequence[Entry], call: ToolCall) -> Approval | None:
-    """Return what was decided about a call and holds: a no, or a yes that waits to be acted on."""
-    entry = last_decision(entries, call)
-    if entry is None or not isinstance(entry.payload, Approval):
-        return None
-    is_no = entry.payload.status is ApprovalStatus.DENIED
-    return entry.payload if is_no or is_deferred(entry) else None
 
 
 def _repeat(approval: Approval, subjects: tuple[str, ...], notebook: Notebook) -> Ruling:

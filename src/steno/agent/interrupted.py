@@ -12,6 +12,7 @@ from typing import Final
 from steno.agent.dispatch import Dispatcher
 from steno.agent.gate import is_deferred, last_decision
 from steno.agent.notebook import Notebook
+from steno.agent.permission import Seal, Signet
 from steno.call import AnyToolCall
 from steno.conversation import Conversation
 from steno.entry import Approval, ApprovalStatus, Entry, Redacted
@@ -35,20 +36,19 @@ def decide_later(
     allowed: bool,
     actor: str,
     reason: str | None = None,
+    seal: Seal | None = None,
 ) -> Entry:
     """Decide about a call that waits for it; the next run acts on the decision.
 
-    Raises Missing if no call of the active branch awaits a decision under this id.
+    `seal` is that of the gate which is to act on it, if it has one. Raises Missing if no call of
+    the active branch awaits a decision under this id.
     """
     if call_id not in conversation.outstanding:
         raise Missing("approval: no call of this id awaits a decision")
-    return conversation.decide(
-        call_id,
-        ApprovalStatus.APPROVED if allowed else ApprovalStatus.DENIED,
-        actor=actor,
-        reason=reason,
-        audit=_DEFERRED,
-    )
+    call = conversation.outstanding_call(call_id)
+    status = ApprovalStatus.APPROVED if allowed else ApprovalStatus.DENIED
+    audit = Signet(conversation.id, seal).sealed(_DEFERRED, call, status)
+    return conversation.decide(call_id, status, actor=actor, reason=reason, audit=audit)
 
 
 async def settle(dispatcher: Dispatcher, notebook: Notebook) -> None:
@@ -72,7 +72,7 @@ def _lost_a_result(conversation: Conversation) -> bool:
     Which call it answered is not known any more. To run any of them again could bring back what
     somebody wanted to be gone.
     """
-    for entry in reversed(conversation.entries()):
+    for entry in reversed(conversation.past()):
         if isinstance(entry.payload, AssistantMessage):
             return False
         if isinstance(entry.payload, Redacted) and entry.payload.kind == "tool_result":
@@ -81,7 +81,7 @@ def _lost_a_result(conversation: Conversation) -> bool:
 
 
 def _may_have_run(conversation: Conversation, call: AnyToolCall) -> bool:
-    entry = last_decision(conversation.entries(), call)
+    entry = last_decision(conversation.past(), call)
     if entry is None or not isinstance(entry.payload, Approval):
         return False
     return entry.payload.status is ApprovalStatus.APPROVED and not is_deferred(entry)

@@ -12,32 +12,24 @@ or when the next run begins.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from decimal import Decimal
 from itertools import count
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from msgspec.structs import replace
 
-from steno.agent.compact import summarise
-from steno.agent.dispatch import Dispatcher
+from steno.agent.compact import compact
 from steno.agent.events import Notice, NoticeCode, Recorded, TurnStarted
 from steno.agent.interrupted import settle
-from steno.agent.limits import Ending, Limits, RunResult
+from steno.agent.limits import Ending, RunResult
 from steno.agent.notebook import Notebook
+from steno.agent.setup import Setup
 from steno.agent.steering import Wheel
-from steno.agent.telemetry import Span, Telemetry
-from steno.context import (
-    Built,
-    Change,
-    ChangeCode,
-    ContextBuilder,
-    Count,
-    Target,
-    compaction_point,
-)
-from steno.entry import Compaction, Repair
+from steno.agent.telemetry import Span
+from steno.context import Built, Change, ChangeCode
+from steno.entry import Repair
 from steno.errors import (
     ContextOverflow,
     InvalidRequest,
@@ -47,11 +39,11 @@ from steno.errors import (
     ProviderError,
     StenoError,
 )
-from steno.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
-from steno.ports import Provider, Stream
+from steno.message import AssistantMessage, UserMessage
+from steno.ports import Stream
 from steno.request import Request
 from steno.usage import StopReason, Usage
-from steno.views import Price, cost_of
+from steno.views import cost_of
 
 NOT_RUN: Final = "The call was not run: the turn was stopped before."
 NO_PRICE: Final = "the price of the model is not known, so the cost is not limited"
@@ -67,23 +59,6 @@ _NARROWER: Final = 0.8
 """How much of a request that was too long is tried next."""
 _Step: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
 """Does something, and tells whether the model is to go on."""
-
-
-class Setup(NamedTuple):
-    """Everything that a run is made with."""
-
-    provider: Provider
-    dispatcher: Dispatcher
-    builder: ContextBuilder
-    count: Count
-    target: Target
-    model: str
-    """What the record calls the model."""
-    limits: Limits
-    telemetry: Telemetry
-    price_of: Callable[[str], Price | None]
-    actor: str | None
-    sleep: Callable[[float], Awaitable[object]]
 
 
 @final
@@ -282,8 +257,11 @@ class Run:
 
     async def _build(self) -> Built:
         built = self._build_now()
-        if built.wants_compaction and await self._compact(built.room):
-            built = self._build_now()
+        if built.wants_compaction:
+            usage = await compact(self._setup, self._notebook, self._target, room=built.room)
+            if usage is not None:
+                self._usage += usage
+                built = self._build_now()
         self._report(built)
         return built
 
@@ -295,47 +273,6 @@ class Run:
             setup.dispatcher.offered(conversation.mode),
             bring_back=conversation.bring_back,
         )
-
-    async def _compact(self, room: int | None) -> bool:
-        """Replace what is oldest by a summary. Tell whether that could be done."""
-        setup, conversation = self._setup, self._notebook.conversation
-        entries = conversation.past()
-        through = compaction_point(entries)
-        old = None if through is None else self._request_through(through)
-        if through is None or old is None:
-            return False
-        try:
-            with setup.telemetry.turn(old, setup.model) as span:
-                summary, usage = await summarise(setup.provider, old, room=room, count=setup.count)
-                span.answered(ChatMessage.assistant(summary, usage=usage))
-        except (ProviderError, ProtocolError, InvalidRequest) as exc:
-            self._notebook.tell(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
-            return False
-        self._usage += usage
-        payload = Compaction(through=through, summary=summary, usage=usage)
-        self._notebook.record(payload, audit={"model": setup.model} if setup.model else None)
-        return True
-
-    def _request_through(self, through: str) -> Request | None:
-        """Return everything that the model would see up to an entry, had it all the room.
-
-        The last summary is part of it, wherever in the log that stands. None if there is nothing
-        else: to sum up a summary helps nobody.
-        """
-        setup, conversation = self._setup, self._notebook.conversation
-        entries = conversation.past()
-        whole = ContextBuilder(count=setup.count).build(
-            entries,
-            replace(self._target, context_tokens=None),
-            setup.dispatcher.offered(conversation.mode),
-            bring_back=conversation.bring_back,
-        )
-        past = next(number for number, entry in enumerate(entries) if entry.id == through) + 1
-        covered = {e.id for e in entries[:past] if not isinstance(e.message, SystemMessage)}
-        last = max((n for n, source in enumerate(whole.sources) if source in covered), default=-1)
-        if last < 0:
-            return None
-        return replace(whole.request, messages=whole.request.messages[: last + 1])
 
     def _narrow(self, built: Built, exc: StenoError) -> None:
         """Let the next try be shorter: the provider knows better than our estimate."""

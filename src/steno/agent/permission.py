@@ -7,11 +7,13 @@ place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from hashlib import sha256
-from typing import ClassVar, Final, final
+from hmac import compare_digest
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, final
 
 from steno.agent.rules import Rule, covering, is_unsure
 from steno.call import AnyToolCall, ToolCall
@@ -198,16 +200,62 @@ def audit_of(rule: Rule, scope: Scope) -> dict[str, str]:
     return {"scope": str(scope), "grant": str(rule)}
 
 
+Seal: TypeAlias = Callable[[str], str]
+"""Returns for a text what nobody else could return: a keyed digest, say."""
+_SEAL: Final = "seal"
+_SEALED: Final = ("scope", "grant", "deferred")
+"""What else stands beside a decision and makes it count for more than the moment."""
+
+
+@final
+class Signet(NamedTuple):
+    """Tells decisions that were taken here from those that merely stand in a record.
+
+    Records come from anywhere: somebody may send a session in which everything was approved.
+    Without a seal all of a record counts, for programs whose records nobody else can write.
+    """
+
+    session: str = ""
+    seal: Seal | None = None
+
+    def sealed(
+        self, audit: Mapping[str, Any], call: AnyToolCall, status: ApprovalStatus
+    ) -> dict[str, Any]:
+        """Return what is to be recorded beside a decision about a call, with its seal."""
+        if self.seal is None:
+            return dict(audit)
+        text = self._text(audit, call.id, arguments_digest(call), status)
+        return {**audit, _SEAL: self.seal(text)}
+
+    def is_ours(self, entry: Entry) -> bool:
+        """Tell whether a decision was taken here, in this session and about just this call."""
+        if self.seal is None:
+            return True
+        approval, audit = entry.payload, entry.audit
+        if not isinstance(approval, Approval) or audit is None:
+            return False
+        found = audit.get(_SEAL)
+        if not isinstance(found, str):
+            return False
+        text = self._text(audit, approval.call_id, approval.arguments_sha256, approval.status)
+        return compare_digest(found.encode(errors="replace"), self.seal(text).encode())
+
+    def _text(self, audit: Mapping[str, Any], *about: str | None) -> str:
+        said = [audit.get(name) for name in _SEALED]
+        return json.dumps([self.session, *about, *said], default=repr)
+
+
 @final
 class SessionGrants:
     """The rules that were granted in a session, from the entries of its active branch.
 
     They are read from the record as it grows: what is on record holds after a restart, and what
-    was rewound or is in another branch does not.
+    was rewound or is in another branch does not. A signet tells which of them are ours.
     """
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self, entries: Iterable[Entry] = (), *, signet: Signet | None = None) -> None:
         """Read what there is so far."""
+        self.signet: Final = signet or Signet()
         self._rules: dict[Rule, None] = {}
         for entry in entries:
             self.add(entry)
@@ -224,7 +272,9 @@ class SessionGrants:
             return
         is_decided = approval.status is ApprovalStatus.APPROVED and approval.actor is not None
         text = audit.get("grant")
-        if is_decided and audit.get("scope") == Scope.SESSION and isinstance(text, str):
+        if not (is_decided and audit.get("scope") == Scope.SESSION and isinstance(text, str)):
+            return
+        if self.signet.is_ours(entry):
             with suppress(InvalidValue):  # what is no rule grants nothing
                 self._rules[Rule.parse(text)] = None
 

@@ -4,6 +4,7 @@ A rule names a tool, and maybe a pattern for what a call is about (`Tool.subject
 pattern, or with `*` alone, it covers every call of the tool. How a pattern is read depends on
 what the tool can do: where it executes something, subjects are commands, else paths or addresses.
 Only `*` has a meaning in either; a `\` before it, before `(`, `)`, `\` or a blank takes that away.
+To allow writing what later runs act upon, such as `.steno/` or `.git/`, a rule has to spell it out.
 
 Nothing here knows who allows or denies, and nothing looks at the disk.
 """
@@ -30,6 +31,12 @@ _UNSURE: Final = "\n"
 """How a subject begins that might be anything."""
 _SPELLED_OUT: Final = frozenset({".", ".."})
 """What a path in its one spelling does not lead through."""
+_ACTED_UPON: Final = re.compile(
+    r"(?:^|/)(\.steno|\.git|\.config/steno|agents\.md|claude\.md|\.venv|site-packages)(?=/|$)",
+    re.IGNORECASE,
+)
+"""What is settings, hooks, instructions or a program, maybe this one, and no work of the user's:
+who may write it decides what happens later."""
 
 
 @final
@@ -101,11 +108,18 @@ def covering(
         return next(((rule,) for rule in about if rule.covers_everything), None)
     found: dict[Rule, None] = {}
     for subject in subjects:
-        rule = next((rule for rule in about if rule.covers(subject, capability)), None)
+        names = _acted_upon(subject) if capability is Capability.WRITE else frozenset()
+        fitting = (rule for rule in about if rule.covers(subject, capability))
+        rule = next((rule for rule in fitting if names <= _acted_upon(rule.pattern or "")), None)
         if rule is None:
             return None
         found[rule] = None
     return tuple(found)
+
+
+def _acted_upon(path: str) -> frozenset[str]:
+    """Return the names in a path, or a pattern for one, that stand for more than a file."""
+    return frozenset([name.lower() for name in _ACTED_UPON.findall(path)])
 
 
 def is_unsure(subject: str, capability: Capability) -> bool:
@@ -268,7 +282,7 @@ def _like_paths(paths: Sequence[str]) -> str:
     """Return everything in the folder of the paths; at the top or if hidden, only the path itself."""
     folder, *others = {path.rpartition("/")[0] for path in paths}
     is_hidden = any(name.startswith(".") for path in paths for name in path.split("/"))
-    if folder and not others and not is_hidden:
+    if folder and not others and not is_hidden and not any(map(_acted_upon, paths)):
         return f"{_literal(folder)}/**"
     return _literal(paths[0]) if len(set(paths)) == 1 else ""
 
