@@ -21,6 +21,10 @@ class Stream(Protocol):
     returns them. Faults of the provider, the protocol and the connection are raised where the
     next event was expected; whoever catches one still has what came before it. After the end,
     an error or `close`, iterating again ends at once.
+
+    Two more attributes are looked at where a stream has them: `losses`, what the model does not
+    see as it is in the request, each with a `str`; and `envelope`, a mapping in which `id` and
+    `model` are what the provider calls its answer and its model.
     """
 
     def __aiter__(self) -> Self:
