@@ -1,10 +1,12 @@
-"""Make a tool of a function, and call it as a model would: with JSON, and an eye on what may fail."""
+"""Make a tool of a function, and let an agent use it: with JSON, and an eye on what may fail."""
 
 import asyncio
 from dataclasses import dataclass
 
-from steno import Text, ToolCall
+from steno import ChatMessage, Conversation, ToolCall
+from steno.agent import Agent, CallEnded, CallOutput, Gate, LoopEvent, Permissions
 from steno.errors import ToolFailed
+from steno.testing import ScriptedProvider
 from steno.tools import Capability, Stage, tool
 
 notes: list[str] = []
@@ -28,31 +30,20 @@ def remember(stage: Stage, note: Note) -> dict[str, int]:
     return {"notes": len(notes)}
 
 
-class Console:
-    """What a tool has around it while it runs; an agent brings its own."""
+said = ({"topic": "tea", "text": "no sugar"}, {"topic": "tea", "text": " "}, {"topic": "tea"})
+calls = [ToolCall.create("remember", {"note": note}, id=f"c{n}") for n, note in enumerate(said, 1)]
+provider = ScriptedProvider([ChatMessage.assistant(None, calls), "Noted."])
+gate = Gate(Permissions.of(allow=["remember"]))  # what only reads would need no rule
+agent = Agent(provider, Conversation(), tools=[remember], gate=gate)
 
-    def say(self, text: str) -> None:
-        """Show what happens meanwhile."""
-        print("  ...", text)
 
-    def keep(self, data: bytes) -> str:
-        """Keep the whole of a long output; there is none here."""
-        raise NotImplementedError
-
-    def recall(self, sha256: str) -> bytes:
-        """Return what was kept."""
-        raise NotImplementedError
+def watch(event: LoopEvent) -> None:
+    if isinstance(event, CallOutput):
+        print("  ...", event.text)
+    elif isinstance(event, CallEnded):
+        print(f"{event.call.id}: {event.result.outcome}: {event.result.text}")
 
 
 print("parameters:", *remember.definition.parameters["properties"])
-for note in ({"topic": "tea", "text": "no sugar"}, {"topic": "tea", "text": " "}, {"topic": "tea"}):
-    call = ToolCall.create("remember", {"note": note})
-    if problems := remember.definition.check(call):
-        print("refused:", *problems)
-        continue
-    print(f"{remember.capability} about {remember.subjects(call)}")
-    try:
-        output = asyncio.run(remember.run(call, Console()))
-        print("  result:", *[block.text for block in output.content if isinstance(block, Text)])
-    except ToolFailed as failure:
-        print("  failed:", failure)
+print(asyncio.run(agent.run("Remember how I like my tea.", watch=watch)).text)
+print(notes)

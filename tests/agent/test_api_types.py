@@ -24,8 +24,7 @@ from steno.agent import (
 from steno.agent.replay import replay
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider, ScriptedTool
-from steno.tools import Toolbox, Workspace, tool
-from steno.tools.shell.process import Limits as ShellLimits
+from steno.tools import CommandLimits, Toolbox, Workspace, tool
 from tests.agent.working import run
 
 
@@ -49,6 +48,7 @@ class Undefined:
 
     definition = "undefined"
     capability = Capability.READ
+    ruled_as = ()
     subjects = preview = run = bare
 
 
@@ -141,8 +141,8 @@ def test_no_text_of_the_caller_is_in_a_refusal() -> None:
         ),
         (
             "limits",
-            ShellLimits(),
-            "limits: must be Limits of steno.agent, such as Limits(turns=20), not Limits",
+            CommandLimits(),
+            "limits: must be Limits of steno.agent, such as Limits(turns=20), not CommandLimits",
         ),
         ("telemetry", None, "telemetry: must be one, such as OpenTelemetry(), not NoneType"),
         ("target", "m-1", 'target: must be a Target, such as Target(model="…"), not str'),

@@ -183,20 +183,6 @@ def test_a_grant_that_was_rewound_does_not_hold() -> None:
     assert [r.outcome for r in desk.results] == [Outcome.DENIED]
 
 
-def test_a_standing_grant_that_cannot_be_kept_stops_the_run_and_not_the_record() -> None:
-    class Full(Grants):
-        def add(self, rule: str, scope: Scope) -> None:
-            raise Unavailable("grants: the disk is full")
-
-    verdict = Verdict(allowed=True, actor="eva", scope=Scope.USER, rule="write")
-    tool = writer()
-    desk = Desk(TURNS, tool, gate=Gate(approver=saying(verdict), grants=Full()))
-    with pytest.raises(Unavailable):
-        run(desk.run())
-    assert tool.calls == []
-    desk.check()
-
-
 # -- what nothing reaches beyond -----------------------------------------------------------------
 
 
@@ -310,7 +296,6 @@ class Failing:
         (Failing(Unavailable("grants: gone")), LogError),
         (Failing(EOFError()), EOFError),
         (saying("yes"), ValueError),
-        (saying(Verdict(allowed=True, actor="eva", scope=Scope.SESSION, rule="((")), ValueError),
         (saying(Verdict(allowed=True, actor="\ud800")), ValueError),
     ],
 )

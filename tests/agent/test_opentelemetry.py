@@ -50,6 +50,7 @@ class Lookup:
     """Finds what it is asked for, fails, or waits for ever."""
 
     capability = Capability.READ
+    ruled_as = ()
     definition = ToolDefinition(
         name="lookup",
         description="Look something up.",

@@ -36,7 +36,8 @@ DIGEST = "0" * 64
 class Stub:
     """A tool that is about what its calls say."""
 
-    def __init__(self, name: str, capability: Capability) -> None:
+    def __init__(self, name: str, capability: Capability, ruled_as: tuple[str, ...] = ()) -> None:
+        self.ruled_as = ruled_as
         self.definition = ToolDefinition(
             name=name, description="Does something.", parameters={"type": "object"}
         )

@@ -21,8 +21,13 @@ pytestmark = pytest.mark.requirement("S4-16")
 class Aside:
     """A stage that takes note."""
 
+    subjects = None
+
     def __init__(self) -> None:
         self.said: list[str] = []
+
+    def denies(self, subject: str) -> bool:
+        return False
 
     def say(self, text: str) -> None:
         self.said.append(text)

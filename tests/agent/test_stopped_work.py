@@ -10,6 +10,7 @@ import pytest
 
 from steno import ChatMessage, Finished, Outcome, StopReason, TextDelta
 from steno.agent import (
+    CallOutput,
     CallStarted,
     Ending,
     Limits,
@@ -17,9 +18,11 @@ from steno.agent import (
     Recorded,
     RunResult,
 )
-from steno.agent.dispatch import STOPPED
+from steno.agent.dispatch import SAID_BEFORE, STOPPED
 from steno.agent.loop import NOT_RUN
+from steno.agent.replay import replay
 from steno.call import ToolCall
+from steno.content import Text
 from steno.event import Event
 from steno.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.ports import Stage
@@ -61,6 +64,88 @@ def test_a_tool_that_is_stopped_may_end_what_it_began() -> None:
         assert cleaned == ["c1"]
         assert (desk.result.text, desk.result.outcome) == (STOPPED, Outcome.CANCELLED)
         desk.check()
+
+    run(main())
+
+
+def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
+    async def main() -> None:
+        said = asyncio.Event()
+
+        async def speak(call: ToolCall, stage: Stage) -> str:
+            stage.say("one\n")
+            await asyncio.to_thread(stage.say, "two \udcff\n")
+            said.set()
+            try:
+                await asyncio.Future()
+            finally:
+                stage.say("and the last\n")
+            return "never"
+
+        tool = reader("read", speak)
+        turn = calling(call("c1", "read"))
+        desk = Desk([turn, "Well."], tool)
+        task = asyncio.create_task(desk.run())
+        await said.wait()
+        desk.agent.interrupt()
+        await task
+        text = f"{SAID_BEFORE}\none\ntwo \ufffd\nand the last\n"
+        assert desk.result.content == (Text(STOPPED), Text(text))
+        assert [event.text for event in desk.told(CallOutput)][:2] == ["one\n", "two \ufffd\n"]
+        assert desk.result.failure is not None
+        assert desk.result.failure.message == STOPPED
+        desk.check()
+        records = list(desk.store.records(desk.conversation.id))
+        again = await replay(records)
+        assert (again.is_same, again.made) == (True, len(records) - 1)
+
+    run(main())
+
+
+def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
+    async def main() -> None:
+        async def speak(call: ToolCall, stage: Stage) -> str:
+            for number in range(30_000):
+                stage.say(f"{number}\n")
+            await asyncio.Future()
+            return "never"
+
+        tool = reader("read", speak)
+        desk = Desk([calling(call("c1", "read"))], tool)
+        task = asyncio.create_task(desk.run())
+        await tool.begun.wait()
+        await ticks(2)
+        desk.agent.interrupt()
+        await task
+        lines = desk.result.text.split("\n")
+        assert lines[:3] == [f"{STOPPED}{SAID_BEFORE}", "0", "1"]
+        assert lines[-2:] == ["29999", ""]
+        assert len([line for line in lines if line.endswith("characters left out here ...]")]) == 1
+        assert len(desk.result.text) < 21_000
+
+    run(main())
+
+
+def test_calls_that_are_stopped_together_are_replayed_with_what_each_had_said() -> None:
+    async def main() -> None:
+        async def speak(call: ToolCall, stage: Stage) -> str:
+            stage.say(call.id)
+            await asyncio.Future()
+            return "never"
+
+        first, second, silent = (
+            reader("first", speak),
+            reader("second", speak),
+            reader("silent", [asyncio.Event(), ""]),
+        )
+        turn = calling(call("c1", "first"), call("c2", "second"), call("c3", "silent"))
+        desk = Desk([turn], first, second, silent)
+        task = asyncio.create_task(desk.run())
+        await silent.begun.wait()
+        desk.agent.interrupt()
+        await task
+        assert [len(result.content) for result in desk.results] == [2, 2, 1]
+        assert (await replay(list(desk.store.records(desk.conversation.id)))).is_same
 
     run(main())
 

@@ -24,9 +24,10 @@ from steno.agent import (
     Steering,
     TurnStarted,
 )
-from steno.agent.dispatch import STOPPED
+from steno.agent.dispatch import SAID_BEFORE, STOPPED
 from steno.agent.loop import NOT_RUN
 from steno.call import ToolCall
+from steno.content import Text
 from steno.message import ToolResultMessage, UserMessage
 from steno.ports import Stage
 from steno.request import Request
@@ -99,7 +100,9 @@ class Session(Desk):
                 assert result.text == f"result of {result.tool_call_id}"
             else:
                 assert result.outcome is Outcome.CANCELLED
-                assert result.text in (STOPPED, NOT_RUN)
+                first, *more = [block.text for block in result.content if isinstance(block, Text)]
+                assert first in (STOPPED, NOT_RUN)
+                assert more in ([], [f"{SAID_BEFORE}\nhalf"])
             if result.tool_call_id in begun:
                 assert result.text != NOT_RUN
         said = [m.text for m in self.conversation.messages() if isinstance(m, UserMessage)]

@@ -18,10 +18,10 @@ from steno.agent.permission import Permissions
 from steno.call import InvalidToolCall
 from steno.conversation import Conversation
 from steno.entry import Entry, Feedback, Payload
-from steno.errors import CutShort, LogError, ProviderError, ToolFailed, Unavailable
+from steno.errors import CutShort, LogError, Missing, ProviderError, ToolFailed, Unavailable
 from steno.message import AssistantMessage, Message
 from steno.outcome import Outcome
-from steno.ports import Capability, Question, ToolOutput
+from steno.ports import Capability, Question, Stage, ToolOutput
 from steno.record import Record
 from steno.retell import tell
 from steno.store import MemoryStore
@@ -113,7 +113,8 @@ class WildSession:
             conversation.switch(name)
         if conversation.outstanding and chance.random() < 0.5:
             call_id = chance.choice(conversation.outstanding)
-            decide_later(conversation, call_id, allowed=chance.random() < 0.5, actor="ada")
+            with suppress(Missing):  # it was approved, and may have run
+                decide_later(conversation, call_id, allowed=chance.random() < 0.5, actor="ada")
         if conversation.outstanding and chance.random() < 0.1:
             conversation.answer_outstanding()
 
@@ -252,13 +253,15 @@ class WildSession:
             return self._slowly
         return self._stopping if draw < 0.93 else self._stubborn
 
-    async def _slowly(self, *_: object) -> str:
-        for _turn in range(self.chance.randint(1, 3)):
+    async def _slowly(self, call: ToolCall, stage: Stage) -> str:
+        for turn in range(self.chance.randint(1, 3)):
+            stage.say(f"{call.id}: {turn}\n")
             await asyncio.sleep(0)
         return "at last"
 
-    async def _stopping(self, *_: object) -> str:
+    async def _stopping(self, _: ToolCall, stage: Stage) -> str:
         self._stop()
+        stage.say("soon")
         await asyncio.sleep(0)
         return "too late"
 

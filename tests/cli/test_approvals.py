@@ -27,7 +27,7 @@ def write(name: str, id: str) -> Call:
 def kill_while_asking(prompt: str = "x") -> None:
     """Let a run ask a person, who pulls the plug."""
     with seat("-p", prompt, "--ask") as person:
-        person.see("[e]xplain why? ")
+        person.see("[e]xplain why / [?]? ")
         person.process.kill()
 
 
@@ -91,7 +91,7 @@ def test_a_question_that_nobody_decides_is_asked_again(home: Path, project: Path
     with speaking(home, [write("new.txt", "call_1")], "I see."):
         kill_while_asking()
         with seat("-c", "-p", "go on", "--ask") as person:
-            person.see("[e]xplain why? ")
+            person.see("[e]xplain why / [?]? ")
             person.type("y\n")
             assert person.end() == 0
     assert (project / "new.txt").exists()

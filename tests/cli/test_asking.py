@@ -121,6 +121,20 @@ def test_what_is_no_answer_is_asked_again(keys: str) -> None:
     assert not answered(question(), keys, "n\n").allowed
 
 
+@pytest.mark.parametrize(("rule", "letters"), [("bash(git log *)", "yspune"), ("", "yne")])
+def test_a_question_mark_is_answered_with_what_the_offered_letters_mean(
+    rule: str, letters: str
+) -> None:
+    async def act(person: Person) -> None:
+        await person.answer("?\n")
+        await person.see("[?]? ")
+        explained = [line for line in person.before.splitlines() if line.startswith("  ")]
+        assert "".join([line.split()[0] for line in explained]) == letters
+        person.type("n\n")
+
+    assert not told(question(rule=rule), act).allowed
+
+
 @pytest.mark.parametrize("keys", ["s\n", "p\n", "u\n"])
 def test_without_a_rule_nothing_reaches_beyond_the_call(keys: str) -> None:
     async def act(person: Person) -> None:
@@ -167,7 +181,8 @@ def test_the_call_the_rule_and_the_choice_are_shown() -> None:
         "bash asks for permission to execute:\n"
         "│ git log -1\n"
         "rule for more than once: bash(git log *)\n"
-        "[y]es, once / for the [s]ession / [p]roject / [u]ser / [n]o / no, and [e]xplain why"
+        "[y]es, once / for the [s]ession / [p]roject / [u]ser / [n]o / no, and [e]xplain why / "
+        "[?]"
     )
 
 
@@ -189,7 +204,7 @@ def test_a_long_preview_is_cut_and_can_be_viewed() -> None:
 
     async def act(person: Person) -> None:
         for keys in ("v\n", "n\n"):
-            await person.see("[v]iew all of it? ")
+            await person.see("[v]iew all of it / [?]? ")
             seen.append(person.before)
             person.type(keys)
 

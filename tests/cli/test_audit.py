@@ -142,7 +142,7 @@ def test_a_kind_that_is_none_is_explained(address: str) -> None:
     decided(address)
     told = steno("audit", "tidy", "--kind", "gossip")
     assert told.status == 2
-    assert "argument --kind: it is one of user, assistant_text, " in told.err
+    assert "--kind: it is one of user, assistant_text, " in told.err
     assert "Kind" not in told.err
 
 

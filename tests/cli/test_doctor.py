@@ -61,6 +61,8 @@ def test_with_nothing_configured_everything_is_told_and_nothing_is_broken(
     assert found["model offline"][0] == "ok"
     assert found["model in use"][0] == "ok"
     assert {"steno", "sandbox", "search", "aiohttp", "genai-prices"} <= found.keys()
+    assert "in a process of its own" in found["xllamacpp"][1]
+    assert found["grants"] == ("ok", f"none ({home}/.config/steno/grants.toml)")
     assert not (home / ".local").exists()
 
 

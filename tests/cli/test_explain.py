@@ -112,17 +112,24 @@ def test_where_no_model_is_known_the_words_are_ours(address: str) -> None:
 @pytest.mark.parametrize(
     ("model", "problem"),
     [
-        ("nobody/x", "--model: must be written vendor/model, with a vendor out of anthropic, "),
-        ("gpt-5", "--model: must be written vendor/model"),
+        (
+            "nobody/x",
+            "--model nobody/x: must be written vendor/model, with a vendor out of anthropic, ",
+        ),
+        ("gpt-5", "--model gpt-5: must be written vendor/model"),
+        (
+            "Antropic/x",
+            "--model Antropic/x: there is no vendor of this name; do you mean anthropic?",
+        ),
         ("anthropic", "name a model, too: anthropic/MODEL"),
         ("anthropic/", "name a model, too: anthropic/MODEL"),
-        ("\x1b[2Jx/y", "--model: must be written vendor/model"),
+        ("\x1b[2Jx/y", "--model \\x1b[2Jx/y: must be written vendor/model"),
     ],
 )
 def test_a_model_that_cannot_be_meant_is_refused(address: str, model: str, problem: str) -> None:
     keep_talk(address)
     told = steno("explain", "talk", "--model", model)
-    assert (told.status, told.out) == (1, "")
+    assert (told.status, told.out) == (2, "")
     assert problem in told.err
     assert "\x1b" not in told.err
 

@@ -29,8 +29,80 @@ def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: 
     assert hint in told.err
 
 
-def test_what_begins_with_an_option_is_a_run() -> None:
-    told = steno("--no-such-option")
-    assert told.status == 2
-    assert told.err.startswith("usage: steno [-h]")
-    assert "unrecognized arguments: --no-such-option" in told.err
+@pytest.mark.parametrize(
+    ("arguments", "command", "line"),
+    [
+        (["-p", "hi", "--modle", "x"], "run", "there is no option --modle; do you mean --model?"),
+        (["--zzz"], "run", "there is no option --zzz"),
+        (["-p", "x", "--al", "bash"], "run", "there is no option --al"),
+        (["-p", "x", "-z"], "run", "there is no option -z"),
+        (["-p", "x", "--\x1b[2J"], "run", "there is no option --\\x1b[2J"),
+        (
+            ["-p", "hi", "extra"],
+            "run",
+            "extra: nothing is expected there; what has blanks in it has to be in quotes",
+        ),
+        (["-p", "x", "--mode", "dream"], "run", "--mode: must be plan or act, not dream"),
+        (["-p", "x", "--max-cost", "much"], "run", "--max-cost: must be a number, not much"),
+        (
+            ["-p", "x", "--max-turns", "0"],
+            "run",
+            "--max-turns: must be a number of 1 or more",
+        ),
+        (["sessions", "lst"], "sessions", "there is no command lst; do you mean list?"),
+        (
+            ["sessions", "--stroe", "x", "list"],
+            "sessions",
+            "there is no option --stroe; do you mea",
+        ),
+        (
+            ["sessions", "list", "--jsno"],
+            "sessions list",
+            "there is no option --jsno; do you mean ",
+        ),
+        (
+            ["permissions", "allow", "bash", "--projct"],
+            "permissions allow",
+            "there is no option --projct; do you mean --project?",
+        ),
+    ],
+)
+def test_a_mistake_is_the_last_line_behind_the_command_that_it_is_about(
+    arguments: list[str], command: str, line: str
+) -> None:
+    told = steno(*arguments)
+    assert (told.status, told.out) == (2, "")
+    usage, rule = told.err.splitlines()
+    assert usage == f"usage: steno {command} ... (see 'steno {command} --help')"
+    assert rule.startswith(f"steno: {line}")
+
+
+def test_what_looks_like_an_option_may_be_a_value() -> None:
+    told = steno("-p", "--not an option", "--model", "offline", "--no-session", "-q")
+    assert told.status == 0
+
+
+@pytest.mark.parametrize(
+    ("flag", "rule"),
+    [
+        (["--max-seconds", "-1"], "--max-seconds: must be above 0"),
+        (["--temperature", "9"], "--temperature: must be 2 or less"),
+        (["--allow", "bash("], "--allow[0]: rule: write the pattern in one pair of brackets"),
+        (["--allow", "bsh(git *)"], "--allow[0]: there is no tool bsh; do you mean bash?"),
+        (["--deny", "Bash(git *)"], "--deny[0]: there is no tool Bash; do you mean bash?"),
+        (["--store", "foo"], "--store: foo has no kind; write sqlite:foo or jsonl:foo"),
+        (["--prompt", "\udcff"], "--prompt: is not UTF-8 text"),
+    ],
+)
+def test_a_value_that_the_settings_refuse_is_a_mistake_on_the_command_line(
+    flag: list[str], rule: str
+) -> None:
+    told = steno("-p", "x", "--model", "offline", *flag)
+    assert (told.status, told.out) == (2, "")
+    assert told.err.startswith(f"steno: {rule}")
+    assert told.err.count("\n") == 1
+
+
+def test_rules_about_tools_that_servers_bring_or_wildcards_stand_for_are_free() -> None:
+    rules = ("--allow", "mcp__files__*", "--allow", "mcp__x", "--deny", "*", "--deny", "web*")
+    assert steno("-p", "x", "--model", "offline", "--no-session", *rules).status == 0

@@ -100,8 +100,9 @@ def test_a_provider_that_cannot_be_used_is_a_failure_with_its_reason() -> None:
 
 def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
     told = steno("models", "--provider", "nobody")
-    assert (told.status, told.out) == (1, "")
-    assert "--provider: must be one of anthropic, " in told.err
+    assert (told.status, told.out) == (2, "")
+    assert "--provider nobody: there is none; there are anthropic, " in told.err
+    assert "do you mean ollama?" in steno("models", "--provider", "olama").err
 
 
 def test_programs_get_a_line_for_every_provider() -> None:

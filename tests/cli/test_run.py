@@ -72,7 +72,7 @@ def test_nothing_to_do_is_a_mistake_on_the_command_line(arguments: list[str]) ->
 def test_what_is_no_text_is_refused(home: Path) -> None:
     told = steno("-p", "Look.", data=b"\xff\xfe")
     assert told == (1, "", "steno: stdin: is not UTF-8 text\n")
-    assert steno("-p", "\udcff") == (1, "", "steno: --prompt: is not UTF-8 text\n")
+    assert steno("-p", "\udcff") == (2, "", "steno: --prompt: is not UTF-8 text\n")
     assert files_below(home) == []
 
 
@@ -191,14 +191,14 @@ def test_without_a_session_nothing_is_on_the_disk(home: Path, project: Path) -> 
 
 def test_what_fails_before_it_begins_leaves_nothing(home: Path) -> None:
     told = as_json("-p", "x", "--model", "nobody/x")
-    assert (told.status, told.out) == (1, "")
-    assert told.err.startswith("steno: model: must be written vendor/model")
+    assert (told.status, told.out) == (2, "")
+    assert told.err.startswith("steno: --model nobody/x: must be written vendor/model")
     assert files_below(home) == []
 
 
 def test_a_fork_is_not_begun_if_the_model_is_not_there() -> None:
     session = result_of(as_json("-p", "list files", *OFFLINE))["session"]
-    assert as_json("-c", "--fork", "-p", "x", "--model", "nobody/x").status == 1
+    assert as_json("-c", "--fork", "-p", "x", "--model", "nobody/x").status == 2
     with open_store() as store:
         assert list(store.open(session).branches) == ["main"]
 

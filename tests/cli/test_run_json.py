@@ -142,10 +142,10 @@ def test_a_model_that_fails_is_a_result(home: Path, format: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        (["--model", "nobody/x"], 1),
+        (["--model", "nobody/x"], 2),
         (["-r", "nope", *OFFLINE], 1),
-        (["--allow", "bash(", *OFFLINE], 1),
-        (["--store", "nonsense:x", *OFFLINE], 1),
+        (["--allow", "bash(", *OFFLINE], 2),
+        (["--store", "nonsense:x", *OFFLINE], 2),
         (["--mode", "dream"], 2),
     ],
 )

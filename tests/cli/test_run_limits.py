@@ -82,7 +82,7 @@ def test_another_folder_has_to_be_named(home: Path, tmp_path: Path) -> None:
 
 def test_a_rule_that_makes_no_sense_is_told_with_its_place() -> None:
     told = steno("-p", "x", "--allow", "read", "--allow", "bash(", *OFFLINE)
-    assert told.status == 1
+    assert told.status == 2
     assert told.err.startswith("steno: --allow[1]: rule: ")
 
 

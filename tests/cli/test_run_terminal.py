@@ -9,11 +9,11 @@ from threading import Event
 import pytest
 
 from tests.cli.headless import make_project, result_of, speaking
-from tests.cli.live import PATIENCE_S, seat
-from tests.cli.program import COMMAND, Told, steno
+from tests.cli.live import seat
+from tests.cli.program import Told, steno
 from tests.cli.vendor import Call, Fault
 
-ASKED = "no, and [e]xplain why? "
+ASKED = "no, and [e]xplain why / [?]? "
 
 
 @pytest.fixture(autouse=True)
@@ -151,20 +151,6 @@ def test_a_person_is_asked_while_a_program_reads_the_output(home: Path, project:
     assert result_of(Told(0, out, ""))["text"] == "Done."
     assert out.count("\n") == 1
     assert (project / "new.txt").exists()
-
-
-def test_who_cannot_be_asked_has_said_no(home: Path, project: Path) -> None:
-    with speaking(home, [write()], "Too bad."):
-        told = subprocess.run(
-            ["setsid", *COMMAND, "-p", "x", "--ask", "--output-format", "json"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
-            timeout=PATIENCE_S,
-        )
-    result = result_of(Told(0, told.stdout.decode(), ""))
-    assert "there is no terminal" in result["denied"][0]["reason"]
-    assert not (project / "new.txt").exists()
 
 
 def test_what_is_allowed_for_the_session_is_not_asked_again(home: Path, project: Path) -> None:

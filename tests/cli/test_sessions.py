@@ -61,8 +61,8 @@ def test_a_store_that_was_asked_for_and_is_not_there_is_an_error(tmp_path: Path,
 
 def test_an_address_that_makes_no_sense_is_explained() -> None:
     told = steno("sessions", "list", "--store", "carrier:pigeon")
-    assert told.status == 1
-    assert told.err.startswith("steno: store: an address is sqlite:FILE, jsonl:FOLDER")
+    assert told.status == 2
+    assert told.err.startswith("steno: --store: an address is sqlite:FILE, jsonl:FOLDER")
 
 
 def test_the_default_store_lies_in_the_home_folder_for_its_owner_alone(home: Path) -> None:
@@ -138,6 +138,7 @@ def test_a_list_for_programs_has_one_object_a_line(address: str) -> None:
         "entries": 12,
         "branches": ["other", "main"],
         "cloned_from": None,
+        "folder": None,
     }
 
 

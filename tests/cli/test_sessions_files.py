@@ -59,7 +59,7 @@ def test_a_document_holds_the_branch_that_was_asked_for(address: str) -> None:
     document = decode_document(told.out)
     assert document.entries == conversation.entries("other")
     assert document.id == "talk"
-    assert told.err == "session: left out: title\n"
+    assert told.err == "session: left out: title (--format jsonl has a place for it)\n"
 
 
 def test_losses_are_listed_and_forbidden_on_demand(address: str) -> None:
@@ -102,7 +102,7 @@ def test_losses_are_told_by_their_kind_and_in_full_on_demand(address: str, tmp_p
     assert (told.status, told.err) == (3, "")
     told = steno(*again, "-o", report, "--report", report, "--force")
     problem = "--report: it is the file of the session; choose another name"
-    assert told == (1, "", f"steno: {problem}\n")
+    assert told == (2, "", f"steno: {problem}\n")
 
 
 def test_what_is_lost_in_several_places_of_an_entry_is_one_kind(address: str) -> None:
@@ -164,7 +164,7 @@ def test_a_link_is_followed_and_stays_a_link(address: str, tmp_path: Path) -> No
 def test_lines_hold_all_branches_and_digests(address: str, tmp_path: Path) -> None:
     keep_talk(address)
     told = steno("sessions", "export", "talk", "--format", "jsonl", "--branch", "main")
-    assert told == (1, "", "steno: --branch: jsonl holds all branches; leave it out\n")
+    assert told == (2, "", "steno: --branch: jsonl holds all branches; leave it out\n")
     file = tmp_path / "talk.jsonl"
     assert steno("sessions", "export", "talk", "--format", "jsonl", "-o", file).err == ""
     heads = json.loads(steno("verify", "talk", "--json").out)["heads"]
@@ -294,3 +294,18 @@ def test_the_named_format_counts(address: str) -> None:
     assert steno("sessions", "import", "-", "--format", "morse", data=chat).status == 2
     marked = b"\xef\xbb\xbf" + chat
     assert run("sessions", "import", "-", "--format", "chat", data=marked).status == 0
+
+
+def test_where_somebody_else_worked_does_not_count_here(tmp_path: Path) -> None:
+    """Else a session that was sent could take over `steno -c` in a folder of that name."""
+    with open_store(f"jsonl:{tmp_path / 'theirs'}") as store:
+        sent = store.new([ChatMessage.user("Hi.")], about={"folder": "/work", "topic": "x"}).id
+    told = steno(
+        "sessions", "export", sent, "--format", "jsonl", "--store", f"jsonl:{tmp_path / 'theirs'}"
+    )
+    (tmp_path / "sent.jsonl").write_text(told.out, "utf-8")
+    ours = f"sqlite:{tmp_path / 'ours.db'}"
+    assert steno("sessions", "import", str(tmp_path / "sent.jsonl"), "--store", ours).status == 0
+    with open_store(ours) as store:
+        (header,) = store.headers()
+    assert header.about == {"topic": "x"}

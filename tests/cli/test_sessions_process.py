@@ -170,6 +170,7 @@ def read_only(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a store that may be read and not written."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "kept"
+        folder.mkdir()
         place = folder / "steno.db" if request.param == "sqlite" else folder
         with open_store(f"{request.param}:{place}") as store:
             talk(store)

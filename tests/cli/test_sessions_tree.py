@@ -185,6 +185,6 @@ def test_only_whole_words_are_found_and_the_help_says_so(address: str) -> None:
 
 def test_words_that_are_nowhere_are_not_an_error(address: str) -> None:
     keep_talk(address)
-    none = (0, "", "steno: no entry holds all of these words\n")
+    none = (0, "", "steno: no entry and no title holds all of these words\n")
     assert steno("sessions", "search", "haystack") == none
     assert steno("sessions", "search", "?!") == none

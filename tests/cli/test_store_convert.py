@@ -135,7 +135,7 @@ def test_nothing_is_copied_to_where_it_is_gone_at_once(address: str) -> None:
     keep_talk(address)
     told = steno("store", "convert", address, "memory:")
     problem = "convert: what is copied to memory: is gone at once; name another store"
-    assert told == (1, "", f"steno: {problem}\n")
+    assert told == (2, "", f"steno: {problem}\n")
 
 
 def test_nothing_of_a_progress_bar_is_left_on_a_terminal(tmp_path: Path) -> None:

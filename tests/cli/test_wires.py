@@ -337,7 +337,7 @@ def test_what_is_no_wire_is_told_with_what_there_is(option: str, name: str, reas
     arguments = {"--from": "chat", "--to": "chat"} | {option: name}
     told = steno("convert", *[word for pair in arguments.items() for word in pair])
     assert told.returncode == 2
-    assert f"argument {option}: wire: ".encode() in told.stderr
+    assert f"steno: {option}: wire: ".encode() in told.stderr
     assert reason in told.stderr
 
 

@@ -314,3 +314,25 @@ def test_a_file_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
             assert not caught.value.retryable
 
     run(main(), LIMIT_S)
+
+
+def test_the_process_of_the_model_gets_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+
+    async def main() -> bytes:
+        provider = EmbeddedProvider(PUPPET)
+        try:
+            await provider.stream(Request(messages=(ChatMessage.user("SAY hi"),))).collect()
+            return environments_of_children()
+        finally:
+            await provider.close()
+
+    environ = asyncio.run(main())
+    assert b"PATH=" in environ
+    assert b"sk-secret" not in environ
+
+
+def environments_of_children() -> bytes:
+    tasks = Path("/proc/self/task").glob("*/children")
+    children = [child for task in tasks for child in task.read_text().split()]
+    return b"\n".join(Path(f"/proc/{child}/environ").read_bytes() for child in children)

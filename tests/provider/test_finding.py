@@ -100,10 +100,27 @@ def test_names_of_models_are_read(text: str, name: ModelName) -> None:
         assert parse_model_name(model_name(*name)) == name
 
 
-@pytest.mark.parametrize("text", ["", "gpt-5", "openal/gpt-5", "/x", "offline/other", "embedded/x"])
+@pytest.mark.parametrize("text", ["", "gpt-5", "/x", "nobody/x"])
 def test_an_unknown_vendor_is_answered_with_the_known_ones(text: str) -> None:
     with pytest.raises(InvalidValue, match=r"vendor/model.*anthropic, .*ollama.*embedded, offline"):
         parse_model_name(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("openal/gpt-5", "openai"),
+        ("Anthropic/x", "anthropic"),
+        ("olama/x", "ollama"),
+        ("offline/other", "offline"),
+        ("embedded/x", "embedded"),
+    ],
+)
+def test_a_slip_in_a_vendor_is_answered_with_what_is_meant(text: str, near: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        parse_model_name(text)
+    rule = "model: there is no vendor of this name"
+    assert str(caught.value) == f"{rule}; do you mean {near}?"
 
 
 # -- what was asked for --------------------------------------------------------------------------
@@ -133,7 +150,7 @@ def test_what_is_configured_counts_if_nothing_is_asked_for() -> None:
 
 
 def test_a_missing_key_is_told_before_anything_is_sent() -> None:
-    with pytest.raises(AuthenticationFailed, match="set ANTHROPIC_API_KEY"):
+    with pytest.raises(AuthenticationFailed, match=r"^anthropic: no key; set ANTHROPIC_API_KEY$"):
         run(find("anthropic/claude-x"))
 
 
@@ -142,7 +159,8 @@ def test_a_vendor_without_a_model_is_asked_for_one() -> None:
         async with world(vllm=listing("text-embedding-1", "qwen")) as (vendors, _):
             found = await find("vllm", vendors=vendors)
             assert found.name == "vllm/qwen"
-            with pytest.raises(NotFound, match=r"ollama: .*no connection"):
+            assert found.how.startswith("asked for as vllm alone; 2 models at http://")
+            with pytest.raises(NotFound, match=r"no connection.*; is it running\? ollama serve$"):
                 await find("ollama", vendors=vendors)
 
     run(main())
@@ -321,7 +339,7 @@ def test_with_nothing_at_all_there_is_the_offline_assistant(
             found = await find(vendors=vendors)
             assert found.name == "offline/assistant"
             assert isinstance(found.open(), OfflineProvider)
-            assert trail(found)[-2:] == ["embedded", "offline"]
+            assert (found.how, trail(found)[-2:]) == ("nothing else found", ["embedded", "offline"])
             assert all(looked.outcome for looked in found.looked)
 
     run(main())
@@ -374,3 +392,20 @@ def test_of_several_models_the_newest_all_rounder_is_taken(
     vendor: str, ids: list[str], choice: str
 ) -> None:
     assert choose(vendor, [Model(id=each, raw=JsonObject({})) for each in ids]) == choice
+
+
+def test_a_key_that_is_of_no_use_since_something_is_missing_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+
+    async def main() -> None:
+        async with world(anthropic=listing("claude-sonnet-5")) as (vendors, _):
+            found = await find(vendors=vendors, environ={"ANTHROPIC_API_KEY": "k"})
+        assert found.name == "offline/assistant"
+        assert found.how == (
+            "anthropic: the key is in ANTHROPIC_API_KEY, but HttpTransport needs aiohttp: "
+            "pip install 'steno[http]'"
+        )
+
+    run(main())

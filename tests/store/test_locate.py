@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, InvalidValue
-from steno.errors import Conflict, Missing
+from steno.errors import Conflict, InvalidDocument, Missing, Unavailable
 from steno.record import Record
 from steno.store import MemoryStore, convert_store, default_address, open_store
 from steno.store.locate import read_address
@@ -18,6 +18,7 @@ from steno.store.locate import read_address
     [
         ("sqlite:a.db", "sqlite", Path("a.db")),
         ("a.db", "sqlite", Path("a.db")),
+        ("a.sqlite", "sqlite", Path("a.sqlite")),
         (Path("a:b.db"), "sqlite", Path("a:b.db")),
         ("sqlite:c:/a.db", "sqlite", Path("c:/a.db")),
         ("sqlite:~/a.db", "sqlite", Path.home() / "a.db"),
@@ -36,6 +37,42 @@ def test_an_address_names_a_kind_and_a_place(
 def test_any_other_address_is_refused(address: str) -> None:
     with pytest.raises(InvalidValue, match="an address is sqlite:FILE"):
         open_store(address)
+
+
+def test_a_name_alone_is_no_store_unless_there_is_such_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rule = "store: foo has no kind; write sqlite:foo or jsonl:foo"
+    with pytest.raises(InvalidValue, match=f"^{rule}$"):
+        open_store("foo")
+    assert not list(tmp_path.iterdir())
+    open_store("sqlite:foo").close()
+    open_store("foo").close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+def test_folders_are_made_for_the_usual_store_alone(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("STENO_STORE", raising=False)
+    with pytest.raises(Unavailable, match=f"store: there is no folder {tmp_path}/no; make it"):
+        open_store(f"{kind}:{tmp_path}/no/kept")
+    assert not list(tmp_path.iterdir())
+    open_store().close()
+    open_store(default_address()).close()
+    assert (tmp_path / "data" / "steno" / "steno.db").is_file()
+
+
+def test_a_file_of_another_kind_is_no_store_and_stays_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "cart.py"
+    file.write_text("print('hello')\n" * 100)
+    with pytest.raises(InvalidDocument, match=r"cart\.py is no store of steno; name another file"):
+        open_store(f"sqlite:{file}")
+    assert file.read_text() == "print('hello')\n" * 100
+    file.write_text("")
+    open_store(f"sqlite:{file}").close()
 
 
 def test_an_address_is_shown_without_its_password() -> None:

@@ -16,7 +16,7 @@ from steno import ToolCall
 from steno.content import Text
 from steno.ports import ToolOutput
 from steno.tools.bash import Access, BashTool
-from steno.tools.shell.process import Limits
+from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import Sandbox, Unconfined, working_sandboxes
 from steno.tools.workspace import Workspace
 from tests.tools.shelf import Shelf
@@ -53,7 +53,7 @@ def make(
     sandbox: Sandbox,
     *,
     home: Path | None = None,
-    limits: Limits | None = None,
+    limits: CommandLimits | None = None,
     access: Access | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> BashTool:
@@ -62,7 +62,7 @@ def make(
         workspace,
         sandbox=sandbox,
         access=access if access is not None else Access(temporary=()),
-        limits=limits if limits is not None else Limits(grace_s=0.5),
+        limits=limits if limits is not None else CommandLimits(grace_s=0.5),
         environ={
             "PATH": os.environ["PATH"],
             "HOME": str(home if home is not None else workspace.root),

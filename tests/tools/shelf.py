@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 
 from steno.errors import Missing
 
@@ -10,9 +11,17 @@ from steno.errors import Missing
 class Shelf:
     """A `Stage` without a log."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, *, denied: Collection[str] = (), subjects: tuple[str, ...] | None = None
+    ) -> None:
+        """Take the names that a rule forbids, and what was decided about if anybody did."""
         self.said: list[str] = []
         self.kept: dict[str, bytes] = {}
+        self.denied = frozenset(denied)
+        self.subjects = subjects
+
+    def denies(self, subject: str) -> bool:
+        return subject in self.denied
 
     def say(self, text: str) -> None:
         self.said.append(text)

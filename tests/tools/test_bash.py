@@ -15,7 +15,7 @@ from steno.tools.bash import Access, BashTool
 from steno.tools.jobs import BashKillTool, BashOutputTool
 from steno.tools.shell.capture import Capture
 from steno.tools.shell.environment import build_environment
-from steno.tools.shell.process import Limits
+from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import Sandbox, Setting, find_sandbox
 from steno.tools.workspace import Workspace
 from tests.tools.running import (
@@ -147,7 +147,7 @@ def test_a_command_that_takes_too_long_is_a_timeout_with_what_it_said(
 def test_a_command_may_clean_up_when_its_time_is_over(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
-    limits = Limits(timeout_s=1, grace_s=PATIENCE_S)
+    limits = CommandLimits(timeout_s=1, grace_s=PATIENCE_S)
     command = "trap 'echo clean; exit 0' TERM; sleep 1000 & wait"
     output = run(make(workspace, sandbox, limits=limits), command)
     assert output.outcome is Outcome.TIMEOUT
@@ -161,7 +161,7 @@ def test_a_time_limit_beyond_the_most_is_refused(workspace: Workspace, seconds: 
 
 
 def test_a_file_cannot_grow_beyond_its_limit(workspace: Workspace, folder: Path) -> None:
-    tool = make(workspace, BEST, limits=Limits(max_file_bytes=1000))
+    tool = make(workspace, BEST, limits=CommandLimits(max_file_bytes=1000))
     output = run(tool, "head -c 5000 /dev/zero > large")
     assert output.outcome is Outcome.ERROR
     assert details_of(output)["signal"] == "SIGXFSZ"
@@ -170,7 +170,9 @@ def test_a_file_cannot_grow_beyond_its_limit(workspace: Workspace, folder: Path)
 
 def test_memory_can_be_limited(workspace: Workspace) -> None:
     # Without a sandbox, which may not show where this Python lies.
-    tool = make(workspace, find_sandbox(Setting.OFF), limits=Limits(max_memory_bytes=1 << 30))
+    tool = make(
+        workspace, find_sandbox(Setting.OFF), limits=CommandLimits(max_memory_bytes=1 << 30)
+    )
     output = run(tool, f"{sys.executable} -c 'bytearray(2 << 30)'")
     assert "MemoryError" in text_of(output)
     assert output.outcome is Outcome.ERROR
@@ -361,7 +363,7 @@ def test_a_job_can_have_a_time_limit(workspace: Workspace) -> None:
 
 def test_there_are_only_so_many_jobs_at_once(workspace: Workspace) -> None:
     async def main() -> ToolOutput:
-        tool = make(workspace, BEST, limits=Limits(max_jobs=1))
+        tool = make(workspace, BEST, limits=CommandLimits(max_jobs=1))
         begun = await tool.run(call("sleep 1000", background=True), Shelf())
         with pytest.raises(ToolFailed, match="1 commands run in the background, and no more may"):
             await tool.run(call("sleep 1000", background=True), Shelf())

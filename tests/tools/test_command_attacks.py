@@ -15,7 +15,7 @@ import pytest
 
 from steno import Outcome
 from steno.ports import ToolOutput
-from steno.tools.shell.process import Limits
+from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import Bubblewrap, Sandbox
 from steno.tools.workspace import Workspace
 from tests.tools.running import (
@@ -123,7 +123,7 @@ def test_cancelling_twice_leaves_no_process(workspace: Workspace, sandbox: Sandb
 
     async def main() -> ToolOutput:
         stage = Attentive()
-        tool = make(workspace, sandbox, limits=Limits(grace_s=1000))
+        tool = make(workspace, sandbox, limits=CommandLimits(grace_s=1000))
         line = f"trap 'echo asked' TERM; echo ready; while :; do sleep {seconds}; done"
         running = asyncio.create_task(tool.run(call(line), stage))
         await stage.heard("ready")
@@ -226,7 +226,7 @@ def test_commands_end_with_the_program_that_ran_them(
 def test_too_many_processes_are_all_ended(workspace: Workspace, sandbox: Sandbox) -> None:
     """As a bomb would make them, but for the number: no more than 200, whatever fails."""
     seconds = unique_seconds()
-    tool = make(workspace, sandbox, limits=Limits(max_processes=40))
+    tool = make(workspace, sandbox, limits=CommandLimits(max_processes=40))
     command = f"for i in {{1..200}}; do setsid sleep {seconds} & done; wait"
     output = run(tool, command)
     assert output.outcome is Outcome.ERROR
@@ -241,7 +241,7 @@ def test_an_endless_flood_is_ended_and_takes_little_memory(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     stage = Shelf()
-    limits = Limits(max_output_bytes=60_000_000, kept_output_bytes=1_000_000, grace_s=0.5)
+    limits = CommandLimits(max_output_bytes=60_000_000, kept_output_bytes=1_000_000, grace_s=0.5)
     run(make(workspace, sandbox, limits=limits), "true")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     output = run(make(workspace, sandbox, limits=limits), "yes", stage)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from steno import Text, ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, Tool, ToolOutput
-from steno.tools.change import Change
+from steno.tools.change import FileChange
 from steno.tools.edit import EditTool, replace
 from steno.tools.read import ReadTool
 from steno.tools.text_file import TextFile
@@ -230,7 +230,7 @@ LINES = st.lists(st.sampled_from(["", "a", "b", "c\r", "d"]), max_size=30).map("
 
 @given(LINES, LINES)
 def test_a_diff_makes_one_text_of_the_other(before: str, after: str) -> None:
-    change = Change.of("name", before.encode(), after.encode())
+    change = FileChange.of("name", before.encode(), after.encode())
     assert apply(change.diff.text, before) == after
     marks = [line[0] for line in change.diff.text.split("\n")[2:] if line]
     assert (marks.count("+"), marks.count("-")) == (change.diff.added, change.diff.removed)
@@ -277,4 +277,4 @@ def test_a_diff_looks_like_that_of_difflib() -> None:
     theirs = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), "name", "name"
     )
-    assert Change.of("name", before.encode(), after.encode()).diff.text == "".join(theirs)
+    assert FileChange.of("name", before.encode(), after.encode()).diff.text == "".join(theirs)

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 import pydantic
@@ -89,6 +89,52 @@ def test_the_decorator_takes_what_the_function_does_not_say() -> None:
     assert load.subjects(call) == ("https://example.org/",)
     assert text_of(run(load, {"url": "a"})) == "a 0"
     assert asyncio.run(load("b")) == "b 0"
+
+
+def test_one_subject_may_be_returned_as_it_is() -> None:
+    @tool(subjects=lambda path: path)
+    def remove(path: str) -> None:
+        """Remove a file."""
+
+    assert remove.subjects(ToolCall.create("remove", {"path": "a/b"})) == ("a/b",)
+
+
+def test_subjects_that_are_not_text_are_a_fault_of_the_tool() -> None:
+    @tool(subjects=lambda path: cast("Any", [Path(path)]))
+    def remove(path: str) -> None:
+        """Remove a file."""
+
+    with pytest.raises(InvalidTool, match=r"remove: subjects must be strings, not PosixPath; str"):
+        remove.subjects(ToolCall.create("remove", {"path": "a/b"}))
+
+
+@pytest.mark.parametrize(
+    "subjects",
+    [
+        lambda path: [path],  # what may be given is not taken
+        lambda path, force: [path],  # what may be left out is needed
+        list,
+        lambda path, /, **more: [path],
+        "path",
+    ],
+)
+def test_subjects_that_do_not_take_the_arguments_are_refused_at_once(subjects: Any) -> None:
+    def remove(stage: Stage, path: str, force: bool = False) -> None:
+        """Remove a file."""
+
+    with pytest.raises(InvalidTool, match="remove: subjects must "):
+        tool(subjects=subjects)(remove)
+    for fitting in (lambda path, force=True: path, lambda path, **more: path, lambda **all: ""):
+        assert tool(subjects=fitting)(remove).definition.name == "remove"
+
+
+def test_a_capability_may_be_given_by_its_word_and_no_other() -> None:
+    assert tool(capability="read")(add.__wrapped__).capability is Capability.READ
+    for word in ("reading", "", None, 3, "READ"):
+        with pytest.raises(
+            InvalidTool, match="add: capability must be one of read, write, execute, network"
+        ):
+            tool(capability=word)(add.__wrapped__)  # type: ignore[arg-type] # as people do
 
 
 def test_without_subjects_only_the_name_can_be_ruled_about() -> None:

@@ -50,7 +50,7 @@ def test_matching_lines_are_shown_below_the_name_of_their_file(
     plant(folder, {"b.py": "def b():\n    pass\n", "a/x.py": "#\ndef a():", "c.txt": "nothing"})
     output = grep(workspace, make, r"^def \w+\(")
     assert text_of(output) == "a/x.py\n2:def a():\n\nb.py\n1:def b():\n"
-    assert output.details == {"matches": 2, "files": 2, "limited": False}
+    assert output.details == {"matches": 2, "files": 2, "limited": False, "left_out": 0}
 
 
 @both

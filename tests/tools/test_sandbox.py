@@ -18,7 +18,7 @@ from steno.tools.shell.sandbox import (
     Bubblewrap,
     Landlock,
     Sandbox,
-    Scope,
+    SandboxScope,
     Setting,
     Unconfined,
     find_sandbox,
@@ -246,7 +246,7 @@ def test_only_secrets_that_exist_are_hidden_and_links_are_followed(home: Path) -
 def test_outer_folders_are_mounted_before_what_lies_in_them(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b" / "c"
     inner.mkdir(parents=True)
-    scope = Scope(
+    scope = SandboxScope(
         roots=(inner, tmp_path), hidden=(tmp_path / "a", tmp_path / "a" / "b"), scratch=tmp_path
     )
     line = Bubblewrap("bwrap").wrap(("true",), scope)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.errors import ToolFailed, Unavailable
+from steno.errors import InvalidValue, ToolFailed
 from steno.tools.workspace import Fingerprint, Workspace, finished
 
 
@@ -25,9 +25,22 @@ def everything(folder: Path) -> list[str]:
 
 def test_a_workspace_needs_a_folder_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for roots in ([], [tmp_path / "missing"], [tmp_path / "file"]):
-        with pytest.raises(Unavailable, match="workspace: "):
-            Workspace(roots)
+    with pytest.raises(InvalidValue, match="workspace: there must be at least one folder"):
+        Workspace([])
+    missing, file = tmp_path / "missing", tmp_path / "file"
+    with pytest.raises(InvalidValue, match=f"the folder '{missing}' cannot be used: No such file"):
+        Workspace([tmp_path, missing])
+    with pytest.raises(InvalidValue, match=f"workspace: '{file}' is not a folder"):
+        Workspace(file)
+    with pytest.raises(InvalidValue, match="a folder must be a path, not int"):
+        Workspace([7])  # type: ignore[list-item] # as people do
+    with pytest.raises(InvalidValue, match="cannot be used: embedded null"):
+        Workspace("a\0b")
+
+
+def test_a_folder_may_be_given_alone_and_as_text(tmp_path: Path) -> None:
+    for given in (tmp_path, str(tmp_path), [str(tmp_path)], iter([tmp_path])):
+        assert Workspace(given).roots == (tmp_path.resolve(),)
 
 
 def test_a_folder_is_known_by_its_real_path(tmp_path: Path) -> None:
@@ -311,29 +324,25 @@ def test_a_file_is_known_once_it_was_read_until_it_changes(
 ) -> None:
     file = folder / "file"
     file.write_bytes(b"one")
-    assert workspace.changed_since_read("file")
     with pytest.raises(ToolFailed, match="has not been read yet"):
         workspace.check_known("file", b"one")
     workspace.remember("./file", b"one")
-    assert not workspace.changed_since_read("file")
+    workspace.check_known("file", workspace.read_file("file"))
     file.write_bytes(b"two")
-    assert workspace.changed_since_read("file")
     with pytest.raises(ToolFailed, match="has changed since it was read"):
-        workspace.check_known("file", b"two")
-    file.unlink()
-    assert workspace.changed_since_read("file")
+        workspace.check_known("file", workspace.read_file("file"))
 
 
 def test_a_file_that_was_only_touched_has_not_changed(workspace: Workspace, folder: Path) -> None:
     (folder / "file").write_bytes(b"one")
     workspace.remember("file", b"one")
     os.utime(folder / "file", (1, 1))
-    assert not workspace.changed_since_read("file")
+    workspace.check_known("file", workspace.read_file("file"))
 
 
 def test_what_was_written_is_known(workspace: Workspace) -> None:
     workspace.write_file("file", b"one", expected=None)
-    assert not workspace.changed_since_read("file")
+    workspace.check_known("file", workspace.read_file("file"))
 
 
 # -- cancel ----------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ class Agent:
                 checked_tools(tools), gate=gate, runner=runner, telemetry=telemetry
             ),
             builder=ContextBuilder(count=count),
-            count=count,
+            counter=count,
             target=target,
             model=model or target.model,
             limits=limits,

@@ -17,7 +17,7 @@ from steno.errors import InvalidValue
 from steno.ports import Capability, Tool
 from steno.tool import ToolDefinition
 
-_PARTS_OF_TOOL: Final = ("definition", "capability", "subjects", "preview", "run")
+_PARTS_OF_TOOL: Final = ("definition", "capability", "ruled_as", "subjects", "preview", "run")
 
 
 def check_partners(provider: object, conversation: object) -> None:
@@ -37,7 +37,7 @@ def check_partners(provider: object, conversation: object) -> None:
 
 def check_gate(gate: object) -> None:
     """Look at who decides. Raises InvalidValue."""
-    if not _has(gate, "offers", "decide"):
+    if not _has(gate, "offers", "decide", "denies"):
         advice = ""
         if isinstance(gate, Permissions):
             advice = "Gate(permissions)?"
@@ -108,6 +108,8 @@ def _lack_of(tool: object) -> str | None:
         return "its definition must be a ToolDefinition"
     if not isinstance(getattr(tool, "capability", None), Capability):
         return "its capability must be a Capability, such as Capability.READ"
+    if not isinstance(getattr(tool, "ruled_as", None), tuple):  # a text would be many names
+        return "its ruled_as must be a tuple of names, such as ()"
     return None
 
 

@@ -55,7 +55,7 @@ async def compact(
         return None
     try:
         with setup.telemetry.turn(old, setup.model) as span:
-            summary, usage = await summarise(setup.provider, old, room=room, count=setup.count)
+            summary, usage = await summarise(setup.provider, old, room=room, count=setup.counter)
             span.answered(ChatMessage.assistant(summary, usage=usage))
     except (ProviderError, ProtocolError, InvalidRequest) as exc:
         notebook.tell(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
@@ -75,7 +75,7 @@ def _request_through(
     """
     conversation = notebook.conversation
     entries = conversation.past()
-    whole = ContextBuilder(count=setup.count).build(
+    whole = ContextBuilder(count=setup.counter).build(
         entries,
         replace(target, context_tokens=None),
         setup.dispatcher.offered(conversation.mode),

@@ -8,28 +8,33 @@ begun has its result on record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import groupby
-from threading import get_ident
 from typing import Final, NamedTuple, TypeAlias, final
+
+from msgspec.structs import replace
 
 from steno.agent.events import CallEnded, CallOutput, CallStarted
 from steno.agent.gate import Decides, ToolFault
 from steno.agent.notebook import Notebook
 from steno.agent.permission import DENIED
-from steno.agent.runner import Runs, at_fault, failed, is_told_to_stop
+from steno.agent.runner import Around, Runs, at_fault, failed, is_told_to_stop
+from steno.agent.said import Said
 from steno.agent.telemetry import Telemetry
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.content import Text
 from steno.entry import Mode
 from steno.errors import InvalidValue, OutOfOrder, ToolFailed
 from steno.message import ToolResult, ToolResultMessage
 from steno.outcome import Outcome
 from steno.ports import Capability, Tool
 from steno.tool import ToolDefinition
-from steno.value import replace_lone_surrogates
 
 STOPPED: Final = "The call was stopped while it ran. It may have taken effect in part."
+SAID_BEFORE: Final = "Until then it said:"
+"""Begins a block of its own, behind the one that says that a call was stopped."""
 CHANGED: Final = f"{DENIED}: what the call is about has changed since it was allowed"
 _LONGEST_GOODBYE_S: Final = 10.0
 """How long to wait for tools that were told to stop."""
@@ -52,7 +57,14 @@ class _Approved(NamedTuple):
 
 _LookedAt: TypeAlias = tuple[AnyToolCall, ToolResultMessage | None]
 """A call, and its result if nobody can run it."""
-_Tasks: TypeAlias = Sequence[tuple[AnyToolCall, "asyncio.Future[ToolResultMessage]"]]
+
+
+class _Begun(NamedTuple):
+    """A call that has begun, or has its result already."""
+
+    call: AnyToolCall
+    said: Said
+    task: asyncio.Future[ToolResultMessage]
 
 
 @final
@@ -139,30 +151,36 @@ class Dispatcher:
         checked: Sequence[tuple[AnyToolCall, _Approved | ToolResultMessage]],
         notebook: Notebook,
     ) -> None:
-        tasks = [(call, asyncio.ensure_future(self._result(it, notebook))) for call, it in checked]
+        begun = [self._begin(call, it, notebook) for call, it in checked]
         try:
-            for call, task in tasks:
+            for one in begun:
                 # Who stops us is heard at once, whatever the tool makes of it.
-                await asyncio.wait([task])
-                self._record(call, task.result(), notebook)
+                await asyncio.wait([one.task])
+                self._record(one.call, one.task.result(), notebook)
         except BaseException:
-            await self._stop(tasks, notebook)
+            await self._stop(begun, notebook)
             raise
 
-    async def _stop(self, tasks: _Tasks, notebook: Notebook) -> None:
+    def _begin(
+        self, call: AnyToolCall, checked: _Approved | ToolResultMessage, notebook: Notebook
+    ) -> _Begun:
+        said = Said(lambda text: notebook.tell_from_outside(CallOutput(call.id, text)))
+        return _Begun(call, said, asyncio.ensure_future(self._result(checked, notebook, said)))
+
+    async def _stop(self, begun: Sequence[_Begun], notebook: Notebook) -> None:
         """End calls that run, and record what came of those that have no result yet."""
-        for _, task in tasks:
-            task.cancel()
+        for one in begun:
+            one.task.cancel()
         try:
             # Tools that are told to stop may need a moment to end what they began.
-            await asyncio.wait([task for _, task in tasks], timeout=_LONGEST_GOODBYE_S)
+            await asyncio.wait([one.task for one in begun], timeout=_LONGEST_GOODBYE_S)
         finally:
-            for call, task in tasks:
+            for one in begun:
                 with suppress(OutOfOrder):  # it has its result
-                    self._record(call, _late_result(call, task), notebook)
+                    self._record(one.call, _late_result(one), notebook)
 
     async def _result(
-        self, checked: _Approved | ToolResultMessage, notebook: Notebook
+        self, checked: _Approved | ToolResultMessage, notebook: Notebook, said: Said
     ) -> ToolResultMessage:
         if isinstance(checked, ToolResultMessage):
             return checked
@@ -171,7 +189,8 @@ class Dispatcher:
             return ToolResult.error(call.id, CHANGED, outcome=Outcome.DENIED)
         notebook.tell(CallStarted(call))
         with self._telemetry.call(tool, call) as span:
-            result = await self._runner.run(tool, call, _speaker(notebook, call.id))
+            around = Around(said.add, partial(self._gate.denies, tool), subjects)
+            result = await self._runner.run(tool, call, around)
             span.answered(result)
         return result
 
@@ -188,25 +207,18 @@ def _subjects_now(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
         return None
 
 
-def _speaker(notebook: Notebook, call_id: str) -> Callable[[str], None]:
-    """Return what a tool says something with, from whatever thread it runs in."""
-    loop, thread = asyncio.get_running_loop(), get_ident()
+def _late_result(begun: _Begun) -> ToolResultMessage:
+    """Return what came of a call after all, in the moment that everything was stopped.
 
-    def say(text: str) -> None:
-        event = CallOutput(call_id, replace_lone_surrogates(text))
-        if get_ident() == thread:
-            notebook.tell_from_outside(event)
-        else:
-            loop.call_soon_threadsafe(notebook.tell_from_outside, event)
-
-    return say
-
-
-def _late_result(call: AnyToolCall, task: asyncio.Future[ToolResultMessage]) -> ToolResultMessage:
-    """Return what came of a call after all, in the moment that everything was stopped."""
+    What it had said by then may be all that there is of its work.
+    """
+    task, said = begun.task, begun.said.text
     if task.done() and not task.cancelled() and task.exception() is None:
         return task.result()
-    return ToolResult.error(call.id, STOPPED, outcome=Outcome.CANCELLED)
+    stopped = ToolResult.error(begun.call.id, STOPPED, outcome=Outcome.CANCELLED)
+    if not said:
+        return stopped
+    return replace(stopped, content=(*stopped.content, Text(f"{SAID_BEFORE}\n{said}")))
 
 
 def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

@@ -69,7 +69,9 @@ class NoticeCode(StrEnum):
     RETRY = "retry"
     """A turn failed and is tried again."""
     LIMIT = "limit"
-    """A limit was reached."""
+    """A limit was reached, or does not hold."""
+    PERMISSION = "permission"
+    """A decision reaches less far than somebody may think."""
 
 
 @final

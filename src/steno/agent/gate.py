@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol, final
 
-from steno.agent.events import Asked
+from steno.agent.events import Asked, Notice, NoticeCode
 from steno.agent.notebook import Notebook
 from steno.agent.permission import (
     DENIED,
@@ -29,9 +29,9 @@ from steno.agent.permission import (
 from steno.agent.rules import Rule, suggest
 from steno.call import AnyToolCall, ToolCall
 from steno.entry import Approval, ApprovalStatus, Entry, Mode
-from steno.errors import StenoError, ToolFailed
+from steno.errors import InvalidValue, ProtocolError, ProviderError, StenoError, ToolFailed
 from steno.message import AssistantMessage
-from steno.ports import Approver, Grants, Question, Scope, Tool
+from steno.ports import Approver, Grants, Question, Scope, Tool, Verdict
 from steno.value import replace_lone_surrogates
 
 NOBODY: Final = "nobody can be asked"
@@ -52,6 +52,10 @@ class Decides(Protocol):
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
         """Tell whether a model should know of a tool in a mode."""
+        ...
+
+    def denies(self, tool: Tool, subject: str) -> bool:
+        """Tell whether a rule forbids something that a tool came across. From any thread."""
         ...
 
     async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
@@ -93,6 +97,8 @@ class Gate:
         self._approver = approver
         self._grants = grants
         self._seal = seal
+        self._complaints: set[str] = set()
+        """What was told about grants that cannot be read."""
         self._memory = _Memory(Signet())
         self._read: tuple[int, Entry | None] = (0, None)
         """How many entries were read into the memory, and the last of them."""
@@ -101,13 +107,17 @@ class Gate:
         """Tell whether the tool could be allowed at all."""
         return self._permissions.limit(tool, mode) is None
 
+    def denies(self, tool: Tool, subject: str) -> bool:
+        """Tell whether a deny rule covers what a tool came across."""
+        return self._permissions.denies(tool, subject)
+
     async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
         """Decide, and ask if need be. Raises ToolFailed, ToolFault."""
         # However many calls a model writes in one turn, who wants to stop it is heard.
         await asyncio.sleep(0)
         conversation = notebook.conversation
         memory = self._remember(conversation.past(), Signet(conversation.id, self._seal))
-        session, standing = memory.grants.rules, self._standing_rules()
+        session, standing = memory.grants.rules, self._standing_rules(notebook)
         with _blamed_on_tool():
             decision = self._permissions.decide(
                 tool, call, mode=conversation.mode, session=session, standing=standing
@@ -130,24 +140,52 @@ class Gate:
         call = question.call
         notebook.decide(call.id, ApprovalStatus.PENDING)
         notebook.tell(Asked(question))
-        verdict = await approver.ask(question)
-        grant, status = granted_by(verdict, question), ApprovalStatus.APPROVED
+        verdict = await _verdict(approver, question, notebook)
         if not verdict.allowed:
             notebook.decide(
                 call.id, ApprovalStatus.DENIED, actor=verdict.actor, reason=verdict.reason
             )
             return Ruling(False, refusal_of(verdict))
-        audit = None
+        grant, scope = self._grant(verdict, question, notebook)
+        audit, status = None, ApprovalStatus.APPROVED
         if grant is not None:
             signet = Signet(notebook.conversation.id, self._seal)
-            audit = signet.sealed(audit_of(grant, verdict.scope), call, status)
+            audit = signet.sealed(audit_of(grant, scope), call, status)
         notebook.decide(call.id, status, actor=verdict.actor, reason=verdict.reason, audit=audit)
-        if grant is not None and self._grants is not None and verdict.scope in _STANDING:
-            self._grants.add(str(grant), verdict.scope)
+        if grant is not None and self._grants is not None and scope in _STANDING:
+            try:
+                self._grants.add(str(grant), scope)
+            except StenoError as exc:
+                notebook.tell(_notice(f"{grant}: allowed now, but not kept: {exc}"))
         return Ruling(True, subjects=question.subjects)
 
-    def _standing_rules(self) -> tuple[Rule, ...]:
-        return () if self._grants is None else tuple(map(Rule.parse, self._grants.rules()))
+    def _grant(
+        self, verdict: Verdict, question: Question, notebook: Notebook
+    ) -> tuple[Rule | None, Scope]:
+        """Return what a verdict allows beyond this call, and how far that reaches here."""
+        scope = verdict.scope
+        if scope in _STANDING and self._grants is None:
+            scope = Scope.SESSION  # there is no place for what lasts longer
+        try:
+            grant = granted_by(verdict, question)
+        except InvalidValue as exc:
+            notebook.tell(_notice(f"allowed once: {exc}"))
+            return None, Scope.ONCE
+        if grant is None and scope is not Scope.ONCE:
+            notebook.tell(_notice("allowed once: no rule would cover only calls like this one"))
+        return grant, scope
+
+    def _standing_rules(self, notebook: Notebook) -> tuple[Rule, ...]:
+        """Return what is allowed for longer than a session; what cannot be read allows nothing."""
+        if self._grants is None:
+            return ()
+        try:
+            return tuple(map(Rule.parse, self._grants.rules()))
+        except StenoError as exc:
+            if str(exc) not in self._complaints:
+                self._complaints.add(str(exc))
+                notebook.tell(_notice(f"nothing is allowed for good: {exc}"))
+            return ()
 
     def _remember(self, entries: Sequence[Entry], signet: Signet) -> _Memory:
         """Return what the log of a session says; what is new in it is read, and no more.
@@ -200,6 +238,25 @@ async def _question(tool: Tool, call: ToolCall, subjects: tuple[str, ...]) -> Qu
         preview=replace_lone_surrogates(await tool.preview(call)),
         rule=suggest(tool.definition.name, tool.capability, subjects),
     )
+
+
+async def _verdict(approver: Approver, question: Question, notebook: Notebook) -> Verdict:
+    """Ask. An approver that fails has not allowed anything, and that is on record.
+
+    Raises what it raised, unless that would be taken for the word of a tool or a provider.
+    """
+    try:
+        return await approver.ask(question)
+    except Exception as exc:
+        reason = f"the approver failed: {type(exc).__name__}"
+        notebook.decide(question.call.id, ApprovalStatus.DENIED, actor="approver", reason=reason)
+        if isinstance(exc, ToolFailed | ProviderError | ProtocolError):
+            raise StenoError(f"approver: {exc}") from exc
+        raise
+
+
+def _notice(text: str) -> Notice:
+    return Notice(NoticeCode.PERMISSION, text)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from steno.entry import Approval, ApprovalStatus, Entry, Redacted
 from steno.errors import Missing
 from steno.message import AssistantMessage, ToolResult
 from steno.outcome import Outcome
+from steno.views import decision_of
 
 TAKEN_OUT: Final = "A result of this turn was taken out of the record; it is not there any more."
 UNKNOWN: Final = (
@@ -46,6 +47,9 @@ def decide_later(
     if call_id not in conversation.outstanding:
         raise Missing("approval: no call of this id awaits a decision")
     call = conversation.outstanding_call(call_id)
+    decided = last_decision(conversation.past(), call)
+    if decided is not None and decision_of(decided) != ApprovalStatus.PENDING:
+        raise Missing("approval: it is decided about, and what was allowed may have run")
     status = ApprovalStatus.APPROVED if allowed else ApprovalStatus.DENIED
     audit = Signet(conversation.id, seal).sealed(_DEFERRED, call, status)
     return conversation.decide(call_id, status, actor=actor, reason=reason, audit=audit)

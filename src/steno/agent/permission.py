@@ -44,6 +44,8 @@ ROLES: Final[Mapping[Role, frozenset[Capability]]] = {
     Role.ACTOR: _EVERYTHING,
 }
 """What can be allowed at all: a call has to pass both tables, and nothing reaches beyond them."""
+_UNASKED: Final = (Rule(tool="bash_kill"),)
+"""What ends no more than an allowed call has begun."""
 _IN_WORDS: Final = {
     Capability.READ: "reading",
     Capability.WRITE: "writing",
@@ -84,6 +86,8 @@ class Permissions(Quiet, frozen=True, kw_only=True):
     deny: tuple[Rule, ...] = ()
     default_allow: frozenset[Capability] = _READING
     """What takes neither a rule nor a question."""
+    default_rules: tuple[Rule, ...] = _UNASKED
+    """Likewise, tool by tool."""
 
     @classmethod
     def of(
@@ -133,7 +137,12 @@ class Permissions(Quiet, frozen=True, kw_only=True):
         against = self._against(tool, subjects)
         if against is not None:
             return against
-        sources = {"allow": self.allow, "session grant": session, "standing grant": standing}
+        sources = {
+            "allow": self.allow,
+            "session grant": session,
+            "standing grant": standing,
+            "default": self.default_rules,
+        }
         rules = _allowing(sources, tool, subjects)
         if rules is None and tool.capability in self.default_allow:
             rules = f"default {tool.capability}"
@@ -141,22 +150,38 @@ class Permissions(Quiet, frozen=True, kw_only=True):
             return Decision(kind=DecisionKind.ASK, subjects=subjects)
         return Decision(kind=DecisionKind.ALLOW, rule=rules, subjects=subjects)
 
+    def denies(self, tool: Tool, subject: str) -> bool:
+        """Tell whether a deny rule covers something that a call of the tool came across."""
+        return self._denying(tool, (subject,)) is not None
+
     def _against(self, tool: Tool, subjects: tuple[str, ...]) -> Decision | None:
         """Return what the deny rules say, if anything.
 
-        What may turn out to be anything may turn out to be what is denied: no other rule settles
-        that then, and somebody has to look.
+        What may turn out to be anything may turn out to be what is denied, and what says nothing
+        of itself can be held against no pattern: no other rule settles that then, and somebody
+        has to look.
         """
-        name, capability = tool.definition.name, tool.capability
-        for rule in self.deny:
-            if rule.covers_any(name, capability, subjects):
-                why = f"the rule {rule} forbids this; find another way, or ask the user"
-                return _denied(f"deny {rule}", why, subjects)
-        if any(is_unsure(subject, capability) for subject in subjects):
+        rule = self._denying(tool, subjects)
+        if rule is not None:
+            why = f"the rule {rule} forbids this; find another way, or ask the user"
+            return _denied(f"deny {rule}", why, subjects)
+        if not subjects or any(is_unsure(subject, tool.capability) for subject in subjects):
             for rule in self.deny:
-                if rule.is_about(name):
+                if any(map(rule.is_about, _names(tool))):
                     return Decision(kind=DecisionKind.ASK, rule=f"deny {rule}", subjects=subjects)
         return None
+
+    def _denying(self, tool: Tool, subjects: tuple[str, ...]) -> Rule | None:
+        """Return the first deny rule that covers any of this for a tool."""
+        for rule in self.deny:
+            if any(rule.covers_any(name, tool.capability, subjects) for name in _names(tool)):
+                return rule
+        return None
+
+
+def _names(tool: Tool) -> tuple[str, ...]:
+    """Return the names by which deny rules may mean a tool."""
+    return (tool.definition.name, *tool.ruled_as)
 
 
 def _allowing(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, Never, Self, cast, final
 
 from steno.agent.gate import Ruling
 from steno.agent.notebook import Notebook
+from steno.agent.runner import Around
 from steno.agent.tape import Tape, is_made, is_not_run, is_stopped, is_unknown
 from steno.assemble import Assembler
 from steno.call import InvalidToolCall, ToolCall
@@ -303,6 +305,10 @@ class RecordedGate:
         """Offer all of them: what is called for was offered, or is refused on record."""
         return True
 
+    def denies(self, tool: Tool, subject: str) -> bool:
+        """Deny nothing: no tool is run that could come across something."""
+        return False
+
     async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
         """Record what was decided about a call, once more. Raises Over if nothing was."""
         tape = self._play.tape
@@ -340,16 +346,18 @@ class RecordedRunner:
         """Take the tape."""
         self._play = play
 
-    async def run(
-        self, tool: Tool, call: ToolCall, say: Callable[[str], None]
-    ) -> ToolResultMessage:
-        """Return what came of a call, or wait to be stopped where it was stopped."""
+    async def run(self, tool: Tool, call: ToolCall, around: Around) -> ToolResultMessage:
+        """Return what came of a call; where it was stopped, as soon as it is stopped again."""
         entry = self._play.tape.about(call.id)
         result = None if entry is None else entry.payload
-        if entry is not None and isinstance(result, ToolResultMessage) and _came_to_its_end(entry):
-            return result
-        if entry is None or not is_stopped(entry):
-            self._play.is_over = True  # the program was killed before there was a result
+        if entry is not None and isinstance(result, ToolResultMessage):
+            if _came_to_its_end(entry):
+                return result
+            if is_stopped(entry):
+                with suppress(asyncio.CancelledError):
+                    await _until_stopped(self._play)
+                return result
+        self._play.is_over = True  # the program was killed before there was a result
         return await _until_stopped(self._play)
 
 
@@ -364,6 +372,7 @@ class RecordedTool:
     def __init__(self, play: Play, name: str) -> None:
         """Take the name; whatever was said about the tool is not on record."""
         self._play = play
+        self.ruled_as: Final[tuple[str, ...]] = ()
         self.definition: Final = ToolDefinition(
             name=name,
             description="A tool of the record.",

@@ -22,7 +22,7 @@ from steno.agent.agent import Agent
 from steno.agent.gate import Decides, Ruling
 from steno.agent.limits import Ending, RunResult
 from steno.agent.notebook import Notebook, Watch, watch_nothing
-from steno.agent.runner import Runs
+from steno.agent.runner import Around, Runs
 from steno.call import AnyToolCall, ToolCall
 from steno.conversation import Conversation
 from steno.entry import ApprovalStatus, Entry, Mode, ModeChange, Resolution
@@ -95,6 +95,9 @@ class _ReusingGate:
     def offers(self, tool: Tool, mode: Mode) -> bool:
         return self._gate.offers(tool, mode)
 
+    def denies(self, tool: Tool, subject: str) -> bool:
+        return self._gate.denies(tool, subject)
+
     async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
         entry = self._reuse.choose(call)
         if entry is None:
@@ -111,10 +114,8 @@ class _ReusingRunner:
         self._reuse = reuse
         self._runner = runner
 
-    async def run(
-        self, tool: Tool, call: ToolCall, say: Callable[[str], None]
-    ) -> ToolResultMessage:
-        return self._reuse.take(call) or await self._runner.run(tool, call, say)
+    async def run(self, tool: Tool, call: ToolCall, around: Around) -> ToolResultMessage:
+        return self._reuse.take(call) or await self._runner.run(tool, call, around)
 
 
 def _key(call: AnyToolCall) -> tuple[str, bytes]:

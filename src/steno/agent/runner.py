@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, NamedTuple, Protocol, final
 
 from msgspec.structs import replace
 
@@ -26,12 +26,18 @@ _LONGEST_TEXT: Final = 10_000
 """Of what an exception says: what is long belongs into an output, where it is cut with care."""
 
 
+class Around(NamedTuple):
+    """What only those know of a call who let it run; `steno.ports.Stage` says what it is for."""
+
+    say: Callable[[str], None]
+    denies: Callable[[str], bool]
+    subjects: tuple[str, ...] | None
+
+
 class Runs(Protocol):
     """Whoever turns an approved call into a result."""
 
-    async def run(
-        self, tool: Tool, call: ToolCall, say: Callable[[str], None]
-    ) -> ToolResultMessage:
+    async def run(self, tool: Tool, call: ToolCall, around: Around) -> ToolResultMessage:
         """Return the result, whatever happens but cancellation."""
         ...
 
@@ -52,16 +58,14 @@ class Runner:
         self._now = now
         self._clock = clock
 
-    async def run(
-        self, tool: Tool, call: ToolCall, say: Callable[[str], None]
-    ) -> ToolResultMessage:
+    async def run(self, tool: Tool, call: ToolCall, around: Around) -> ToolResultMessage:
         """Run a tool. What it reports and what it stumbles over are both results.
 
         A failure that the tool tells of has no traceback; a fault of the tool has one.
         """
         started_at, start = self._now(), self._clock()
         try:
-            result = _result(call, await tool.run(call, _Stage(self._blobs, say)))
+            result = _result(call, await tool.run(call, _Stage(self._blobs, around)))
         except ToolFailed as exc:
             result = failed(call, exc)
         except (Exception, SystemExit, asyncio.CancelledError) as exc:
@@ -145,12 +149,16 @@ def _gist(output: ToolOutput) -> str:
 class _Stage:
     """What a running tool has around it (`steno.ports.Stage`)."""
 
-    def __init__(self, blobs: Blobs, say: Callable[[str], None]) -> None:
+    def __init__(self, blobs: Blobs, around: Around) -> None:
         self._blobs = blobs
-        self._say = say
+        self._around = around
+        self.subjects: Final = around.subjects
+
+    def denies(self, subject: str) -> bool:
+        return self._around.denies(subject)
 
     def say(self, text: str) -> None:
-        self._say(text)
+        self._around.say(text)
 
     def keep(self, data: bytes) -> str:
         return self._blobs.put_blob(data)

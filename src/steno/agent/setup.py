@@ -19,7 +19,8 @@ class Setup(NamedTuple):
     provider: Provider
     dispatcher: Dispatcher
     builder: ContextBuilder
-    count: Count
+    counter: Count
+    """Counts tokens."""
     target: Target
     model: str
     """What the record calls the model."""

@@ -16,6 +16,7 @@ from steno.agent.gate import is_deferred
 from steno.agent.interrupted import UNKNOWN
 from steno.agent.loop import NOT_RUN
 from steno.call import AnyToolCall
+from steno.content import Text
 from steno.entry import Approval, ApprovalStatus, Entry, Repair, Rewind
 from steno.errors import Damaged, Missing
 from steno.message import AssistantMessage, ToolResultMessage, UserMessage
@@ -70,7 +71,7 @@ def _is_cancelled(entry: Entry, text: str) -> bool:
     return (
         isinstance(result, ToolResultMessage)
         and result.outcome is Outcome.CANCELLED
-        and result.text == text
+        and result.content[:1] == (Text(text),)  # what a tool had said may stand behind it
     )
 
 

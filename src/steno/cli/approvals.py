@@ -14,6 +14,7 @@ from steno.cli.compose import user_name
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import LAST, add_store_option, existing_store, find_session, one_of
 from steno.cli.printable import on_one_line, printable
+from steno.cli.seal import OwnSeal
 from steno.conversation import Conversation
 from steno.views import approvals_of, pending_approvals
 
@@ -51,6 +52,7 @@ def _approvals(options: argparse.Namespace) -> int:
                 allowed=allowed,
                 actor=user_name() or "somebody",
                 reason=options.reason,
+                seal=OwnSeal(),
             )
         waiting = _waiting(conversation)
         for call in waiting:

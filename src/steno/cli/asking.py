@@ -33,6 +33,17 @@ _ONCE: Final = ("[y]es, once",)
 _ALWAYS: Final = ("for the [s]ession", "[p]roject", "[u]ser")
 _NO: Final = ("[n]o", "no, and [e]xplain why")
 _VIEW: Final = ("[v]iew all of it",)
+_HELP: Final = ("[?]",)
+_LETTERS: Final = (
+    ("y", "let this call run, with exactly these arguments"),
+    ("s", "and whatever else the rule covers, in this session"),
+    ("p", "and whatever else the rule covers, in this folder from now on"),
+    ("u", "and whatever else the rule covers, in all folders from now on"),
+    ("n", "do not let it run; the model is told so, and goes on"),
+    ("e", "do not let it run, and tell the model why"),
+    ("v", "show all of what the call would do"),
+)
+"""What each answer means; those that are not offered are not explained."""
 _STYLES: Final = {"@@": "cyan", "+": "green", "-": "red"}
 _MOST_LINES: Final = 60
 _LONGEST_LINE: Final = 2_000
@@ -66,7 +77,8 @@ class ConsoleApprover:
         if question.rule:
             terminal.show(f"rule for more than once: {printable(question.rule)}")
         always = _ALWAYS if question.rule else ()
-        prompt = " / ".join(_ONCE + always + _NO + (_VIEW if shown != lines else ())) + "? "
+        view = _VIEW if shown != lines else ()
+        prompt = " / ".join(_ONCE + always + _NO + view + _HELP) + "? "
         while True:
             answer = await terminal.line(prompt)
             word = None if answer is None else answer.strip().lower()
@@ -83,6 +95,19 @@ class ConsoleApprover:
                 )
             if word in ("v", "view"):
                 terminal.quote(lines)
+            if word in ("?", "h", "help"):
+                for letter, meaning in _LETTERS:
+                    if f"[{letter}]" in prompt:
+                        terminal.show(f"  {letter}  {meaning}")
+
+
+def has_terminal() -> bool:
+    """Tell whether somebody could be asked at the terminal of this process."""
+    try:
+        with _opened(_own_terminal()):
+            return True
+    except OSError:
+        return False
 
 
 def _user() -> str:
@@ -160,6 +185,16 @@ class _Terminal:
             # What was typed before the question was there to be read is no answer to it.
             termios.tcflush(self._keys, termios.TCIFLUSH)
         print(prompt, end="", file=self._screen, flush=True)
+        typed: bytes | None = None
+        try:
+            typed = await self._typed()
+        finally:
+            if typed is None:  # nobody has ended the line of the question
+                with suppress(OSError):
+                    print(file=self._screen, flush=True)
+        return None if typed is None else typed.decode(errors="replace")
+
+    async def _typed(self) -> bytes | None:
         typed = b""
         while not typed.endswith(b"\n"):
             await self._readable()
@@ -170,7 +205,7 @@ class _Terminal:
             if not piece:
                 return None
             typed += piece
-        return typed.decode(errors="replace")
+        return typed
 
     async def _readable(self) -> None:
         loop = asyncio.get_running_loop()

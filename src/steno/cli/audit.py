@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
@@ -130,7 +131,7 @@ def _audit(options: argparse.Namespace) -> int:
     everything = list(log.entries.values())
     kind: str | None = options.kind
     if kind is not None and kind not in {*_KINDS, *map(type_of, everything)}:
-        options.parser.error(f"argument --kind: it is one of {', '.join(_KINDS)}")
+        options.parser.error(f"--kind: it is one of {', '.join(_KINDS)}")
     query = Query(
         since=options.since,
         until=options.until,
@@ -148,8 +149,18 @@ def _audit(options: argparse.Namespace) -> int:
     elif entries:
         Paper().table(_COLUMNS, [_row(entry, log) for entry in entries])
     else:
-        note("nothing in the session answers to this")
+        note("nothing in the session answers to this" + _decisions(options.decision, everything))
     return 0
+
+
+def _decisions(wanted: str | None, entries: Sequence[Entry]) -> str:
+    """Return what to say of a decision that nobody took in a session."""
+    found = dict.fromkeys([decision_of(entry) for entry in entries])
+    if wanted is None or wanted in found:
+        return ""
+    taken = [on_one_line(decision) for decision in found if decision]
+    there = f"there are {', '.join(taken)}" if taken else "there is none"
+    return f"; no decision in it is {on_one_line(wanted)}, {there}"
 
 
 def _row(entry: Entry, log: Log) -> list[str]:

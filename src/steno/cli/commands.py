@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Protocol
+from typing import Any, Protocol, final
+
+from steno.cli.printable import on_one_line
+from steno.errors import InvalidValue
+
+
+@final
+class Misused(InvalidValue):
+    """What was asked for on the command line makes no sense; the exit status says so."""
 
 
 class Commands(Protocol):
@@ -17,5 +25,13 @@ class Commands(Protocol):
 def count(text: str) -> int:
     """Read how many are wanted: 1 or more."""
     if not text.isascii() or not text.isdigit() or len(text) > 12 or int(text) < 1:
-        raise argparse.ArgumentTypeError("a number of 1 or more")
+        raise argparse.ArgumentTypeError("must be a number of 1 or more")
     return int(text)
+
+
+def number(text: str) -> float:
+    """Read how much is wanted."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not {on_one_line(text)}") from None

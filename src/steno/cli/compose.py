@@ -12,29 +12,36 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from steno.agent import Agent, Approver, Gate, Permissions, Runner, Target
 from steno.agent.gate import Decides
 from steno.agent.runner import Runs
 from steno.agent.telemetry import NO_TELEMETRY, Telemetry
+from steno.cli.choosing import choose_model
 from steno.cli.configuration import Loaded
 from steno.cli.folders import config_folder, home_folder
 from steno.cli.grants import GrantsFile
 from steno.cli.instructions import read_instructions
 from steno.cli.place import quietly_opened
 from steno.cli.prompt import Surroundings, build_system_prompt
+from steno.cli.seal import OwnSeal
 from steno.cli.session import Start, folder_of, fork_if_wanted, new_session, open_session
 from steno.cli.settings import ModelSettings, Settings
+from steno.context import counter_for, estimate_tokens
 from steno.conversation import Conversation
 from steno.entry import Mode
 from steno.errors import InvalidValue, StenoError, Unavailable
 from steno.ports import Provider, Tool
-from steno.providers.finding import Found, find_model
+from steno.providers.finding import Found
+from steno.providers.looking import EMBEDDED
 from steno.providers.prices import context_tokens_of, price_of
 from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import Access, Toolbox, Workspace
+
+_SHORT: Final = 512
+"""How long an answer of an embedded model may be unless somebody says: a small one finds no end."""
 
 
 class Harness(NamedTuple):
@@ -44,6 +51,9 @@ class Harness(NamedTuple):
     store: Store
     found: Found
     """The model, and how it was found."""
+    target: Target
+    """What is asked of the model, and what it can."""
+    tools: tuple[Tool, ...]
     notes: tuple[str, ...]
     """What a person should know before it begins."""
 
@@ -62,11 +72,14 @@ class Equipment(NamedTuple):
     tools: tuple[Tool, ...]
     gate: Gate
     telemetry: Telemetry
+    notes: tuple[str, ...] = ()
+    """What a person should know of it."""
 
     def agent_for(
         self, conversation: Conversation, *, runner: Runs, gate: Decides | None = None
     ) -> Agent:
         """Make an agent for a conversation; another gate may stand before the usual one."""
+        target = target_for(self.found, self.settings)
         return Agent(
             self.provider,
             conversation,
@@ -74,7 +87,8 @@ class Equipment(NamedTuple):
             gate=gate or self.gate,
             runner=runner,
             model=self.found.name,
-            target=target_for(self.found, self.settings),
+            target=target,
+            count=counter_for(target.model),
             limits=self.settings.limits,
             telemetry=self.telemetry,
             price_of=cache(price_of),
@@ -90,31 +104,36 @@ async def compose(
     keeps: bool = True,
     mode: str | None = None,
     approver: Approver | None = None,
+    prompt: str = "",
 ) -> AsyncGenerator[Harness]:
     """Make an agent for a session; everything is closed behind it.
 
-    All the rest is found before a session is begun: what fails here leaves nothing behind.
+    All the rest is found before a session is begun: what fails here leaves nothing behind. Nor
+    does a prompt of which it is known that the model cannot read it.
     """
     settings = loaded.settings
     async with AsyncExitStack() as stack:
         store = None if start.is_new else stack.enter_context(_store(settings, is_new=False))
         going_on = None if store is None else open_session(store, start)
-        found = await _find_model(loaded, going_on)
+        found = await choose_model(loaded, "" if going_on is None else going_on.model or "")
         equipment = await stack.enter_async_context(equip(settings, found, start.folder, approver))
-        prompt, notes = _system_prompt(loaded, start.folder)
+        target = target_for(found, settings)
+        told, notes = _system_prompt(loaded, start.folder)
+        if found.vendor == EMBEDDED:
+            _check_room(found, target, prompt if going_on is not None else told + prompt)
         if store is None:
             store = stack.enter_context(_store(settings) if keeps else MemoryStore())
         conversation = going_on  # which is false where it is empty
         if conversation is None:
-            conversation = new_session(store, start.folder, prompt, settings.mode)
+            conversation = new_session(store, start.folder, told, settings.mode)
         fork_if_wanted(conversation, start)
         if mode is not None and conversation.mode is not Mode(mode):
             conversation.change_mode(mode)
         agent = equipment.agent_for(conversation, runner=Runner(store))
-        notes += tuple(_notes(settings, found, start.folder))
+        notes += (*equipment.notes, *_notes(settings, found, start.folder))
         if going_on is not None:
             notes += tuple(_notes_on_session(store, going_on, start.folder))
-        yield Harness(agent, store, found, notes)
+        yield Harness(agent, store, found, target, equipment.tools, notes)
 
 
 @asynccontextmanager
@@ -133,8 +152,10 @@ async def equip(
                 access=Access(network=settings.network, environment=settings.env),
             )
         )
-        gate = _gate(settings, approver, folder)
-        yield Equipment(settings, found, provider, toolbox.tools, gate, telemetry)
+        grants, notes = _grants(folder)
+        permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
+        gate = Gate(permissions, approver, grants=grants, seal=OwnSeal())
+        yield Equipment(settings, found, provider, toolbox.tools, gate, telemetry, notes)
 
 
 def target_for(found: Found, settings: Settings) -> Target:
@@ -152,7 +173,7 @@ def target_for(found: Found, settings: Settings) -> Target:
     return Target(
         model=found.known.id if found.known is not None else found.model,
         context_tokens=next((tokens for tokens in contexts if tokens is not None), None),
-        max_tokens=settings.max_tokens,
+        max_tokens=settings.max_tokens or (_SHORT if found.vendor == EMBEDDED else None),
         vision=next((said for said in visions if said is not None), None),
         tools=next((said for said in tools if said is not None), None),
         temperature=settings.temperature,
@@ -178,25 +199,14 @@ def _store(settings: Settings, *, is_new: bool = True) -> Store:
         raise Unavailable(f"{exc}; --no-session does without a store") from exc
 
 
-async def _find_model(loaded: Loaded, going_on: Conversation | None) -> Found:
-    """Find the model that is asked for now, else that of the session, else one of the settings."""
-    settings, wanted = loaded.settings, _wanted(loaded)
-    recorded = "" if going_on is None else going_on.model or ""
-    try:
-        return await find_model(
-            wanted or recorded, configured=settings.model or "", vendors=settings.providers
+def _check_room(found: Found, target: Target, said: str) -> None:
+    """Refuse what an embedded model cannot read, before it is loaded. Raises InvalidValue."""
+    tokens, room = estimate_tokens(said), target.context_tokens
+    if room is not None and tokens > room:
+        raise InvalidValue(
+            f"prompt: it takes about {tokens:,} tokens, and {found.name} reads {room:,} at once; "
+            "say less, name files instead of their content, or choose another by --model"
         )
-    except StenoError as exc:
-        if wanted or not recorded:
-            raise
-        raise InvalidValue(f"{recorded}, who spoke last: {exc}; or choose by --model") from exc
-
-
-def _wanted(loaded: Loaded) -> str:
-    """Return the model that the command line or the environment names: it counts most."""
-    origins = loaded.origins.get("model", ())
-    is_wanted = any(origin in ("--model", "STENO_MODEL") for origin in origins)
-    return (loaded.settings.model or "") if is_wanted else ""
 
 
 def _system_prompt(loaded: Loaded, folder: Path) -> tuple[str, tuple[str, ...]]:
@@ -212,10 +222,16 @@ def _system_prompt(loaded: Loaded, folder: Path) -> tuple[str, tuple[str, ...]]:
     return prompt, instructions.notes
 
 
-def _gate(settings: Settings, approver: Approver | None, folder: Path) -> Gate:
-    permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
-    has_home = config_folder(os.environ) is not None
-    return Gate(permissions, approver, grants=GrantsFile(folder) if has_home else None)
+def _grants(folder: Path) -> tuple[GrantsFile | None, tuple[str, ...]]:
+    """Return what was allowed for good, and what to say where that cannot be read: then nothing is."""
+    if config_folder(os.environ) is None:
+        return None, ()
+    grants = GrantsFile(folder)
+    try:
+        grants.rules()
+    except StenoError as exc:
+        return None, (str(exc),)
+    return grants, ()
 
 
 def _telemetry(settings: Settings) -> Telemetry:

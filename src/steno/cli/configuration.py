@@ -10,7 +10,6 @@ import os
 import tomllib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, final, get_type_hints
 
@@ -18,7 +17,10 @@ import msgspec
 from msgspec.structs import replace
 
 from steno.agent.rules import Rule
+from steno.cli.commands import Misused
 from steno.cli.folders import SETTINGS_FILE, config_folder, find_project, home_folder
+from steno.cli.in_words import in_words
+from steno.cli.nearest import advice
 from steno.cli.printable import on_one_line
 from steno.cli.project import read_plain_file
 from steno.cli.settings import (
@@ -32,8 +34,10 @@ from steno.cli.settings import (
     joined,
     variable_of,
 )
+from steno.cli.tool_names import check_tool
 from steno.errors import InvalidValue
-from steno.providers import read_vendors
+from steno.providers import Vendor, read_vendors
+from steno.providers.vendor import Capabilities
 from steno.store.locate import read_address
 from steno.value import replace_lone_surrogates
 
@@ -46,7 +50,12 @@ _TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromkeys(
 """What a setting looks like in a file."""
 _FLAGS: Final = {"add_dirs": "--add-dir"}
 """Options of another name than the setting, since they are given once for each."""
-_UNKNOWN: Final = "Object contains unknown field `"
+_FIELDS: Final = (
+    "like",
+    *[name for name in Vendor.__struct_fields__ if name not in ("name", "hint")],
+    *Capabilities.__struct_fields__,
+)
+"""What may stand in the row of a provider."""
 
 
 class Loaded(NamedTuple):
@@ -68,11 +77,13 @@ def load_settings(
     *,
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
+    reads_strangers: bool = True,
 ) -> Loaded:
     """Return the settings for work in a folder, which is the current one unless given.
 
     `flags` are settings by their names as the command line has them; what is None or empty was
-    not given. The files need not be there. Raises InvalidValue with the place of what is wrong.
+    not given. The files need not be there; that of a project that nobody trusts may be left
+    alone. Raises InvalidValue with the place of what is wrong, Misused if that is a flag.
     """
     folder = (folder or Path.cwd()).resolve()
     environ = os.environ if environ is None else environ
@@ -80,21 +91,31 @@ def load_settings(
     user_file = None if own is None else own / SETTINGS_FILE
     project_file = project / ".steno" / SETTINGS_FILE
     gathered = _Gathered(home_folder(environ))
-    notes: tuple[str, ...] = ()
     if user_file is not None:
         gathered.take_file(user_file)
     trusted = project in gathered.settings.trusted_projects
-    ignored = gathered.take_file(project_file, project=project, trusted=trusted)
+    ignored: list[str] = []
+    if trusted or reads_strangers:
+        ignored = gathered.take_file(project_file, project=project, trusted=trusted)
     if ignored:
-        notes = (_told(ignored, project_file, project, user_file, trusted=trusted),)
+        told = _told(ignored, project_file, project, user_file, trusted=trusted)
+        gathered.notes.append(told)
     for name in SCALARS:
         if value := environ.get(variable_of(name)):
             gathered.take(name, value, variable_of(name))
     for name, value in (flags or {}).items():
         if value not in (None, (), []):
-            flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
-            gathered.take(_known(name, flag), value, flag, base=folder)
+            _take_flag(gathered, name, value, folder)
+    notes = tuple(gathered.notes)
     return Loaded(gathered.settings, gathered.origins, notes, project, project_file, user_file)
+
+
+def _take_flag(gathered: _Gathered, name: str, value: Any, folder: Path) -> None:
+    flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    try:
+        gathered.take(_known(name, flag), value, flag, base=folder)
+    except InvalidValue as exc:
+        raise Misused(str(exc)) from None
 
 
 def _told(
@@ -124,6 +145,7 @@ class _Gathered:
     def __init__(self, home: Path | None) -> None:
         self.settings = DEFAULTS
         self.origins: dict[str, tuple[str, ...]] = {}
+        self.notes: list[str] = []
         self._home = home
 
     def take_file(
@@ -138,6 +160,8 @@ class _Gathered:
                 ignored.append(name)  # it is not even looked at
                 continue
             new, old = self._read(name, value, place, base=project), getattr(self.settings, name)
+            if name == "allow":
+                self._note_unknown(new, place)
             if trusted or (project and HARMLESS[name](new, old, project)):
                 self._set(name, new, replace_lone_surrogates(str(path)))
             else:
@@ -146,7 +170,20 @@ class _Gathered:
 
     def take(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
         """Take one setting from a variable or a flag, where a number may be a text."""
-        self._set(name, self._read(name, value, origin, base=base, is_strict=False), origin)
+        new = self._read(name, value, origin, base=base, is_strict=False)
+        if name == "allow":
+            for number, rule in enumerate(new):
+                with _at(f"{origin}[{number}]: "):
+                    check_tool(rule)
+        self._set(name, new, origin)
+
+    def _note_unknown(self, rules: Iterable[Rule], place: str) -> None:
+        """Tell of rules that allow nothing: a file may be older, or newer, than this program."""
+        for number, rule in enumerate(rules):
+            try:
+                check_tool(rule)
+            except InvalidValue as exc:
+                self.notes.append(f"{place}[{number}]: {exc}")
 
     def _set(self, name: str, new: Any, origin: str) -> None:
         both = joined(name, getattr(self.settings, name), new)
@@ -161,7 +198,7 @@ class _Gathered:
         match name:
             case "providers":
                 table = _convert(value, dict[str, Any], place)
-                with _at(f"{place}."):
+                with _at(f"{place}.", fields=_FIELDS):
                     return read_vendors(table, known=self.settings.providers)
             case "models":
                 rows = _convert(value, dict[str, Any], place)
@@ -169,15 +206,16 @@ class _Gathered:
                     key: _convert(row, ModelSettings, f"{place}.{on_one_line(key)}")
                     for key, row in rows.items()
                 }
-            case "allow" | "deny":
+            case "allow":
                 return self._each(name, value, place, Rule.parse)
+            case "deny":  # one that denies nothing would leave somebody in false safety
+                return self._each(name, value, place, _denying)
             case "add_dirs" | "trusted_projects":
                 return self._each(name, value, place, lambda text: self._path(text, base))
             case _:
                 converted = _convert(value, _TYPES[name], place, is_strict=is_strict)
                 if name == "store":
-                    with _at(f"{place}: "):
-                        read_address(converted)
+                    _check_address(converted, place)
                 return converted
 
     def _each(self, name: str, value: Any, place: str, parse: Callable[[str], T]) -> tuple[T, ...]:
@@ -229,12 +267,13 @@ def _known(key: str, place: str) -> str:
     """Return the name of a setting. Raises InvalidValue if it is none."""
     if key in NAMES:
         return key
-    raise InvalidValue(f"{place}: there is no such setting{_nearest(key, NAMES)}")
+    raise InvalidValue(f"{place}: there is no such setting; {advice(key, NAMES)}")
 
 
-def _nearest(key: str, names: Iterable[str]) -> str:
-    near = get_close_matches(key, names, n=1)
-    return f"; do you mean {near[0]}?" if near else f"; there are {', '.join(names)}"
+def _denying(text: str) -> Rule:
+    rule = Rule.parse(text)
+    check_tool(rule)
+    return rule
 
 
 def _convert(value: Any, kind: Any, place: str, *, is_strict: bool = True) -> Any:
@@ -243,21 +282,23 @@ def _convert(value: Any, kind: Any, place: str, *, is_strict: bool = True) -> An
         return msgspec.convert(value, kind, strict=is_strict)
     except msgspec.ValidationError as exc:
         rule, _, inner = str(exc).partition(" - at `$")
-        if rule.startswith(_UNKNOWN):
-            field = rule.removeprefix(_UNKNOWN).removesuffix("`")
-            rule = f"there is no field {on_one_line(field)}"
-            rule += _nearest(field, kind.__struct_fields__)
-        elif rule.startswith("Invalid enum value"):
+        if rule.startswith("Invalid enum value"):
             rule = f"must be {' or '.join(kind)}"
-        raise InvalidValue(
-            f"{place}{inner.removesuffix('`')}: {rule.replace(' | null', '')}"
-        ) from None
+        told = in_words(rule, getattr(kind, "__struct_fields__", ()))
+        raise InvalidValue(f"{place}{inner.removesuffix('`')}: {told}") from None
+
+
+def _check_address(text: str, place: str) -> None:
+    try:
+        read_address(text)
+    except InvalidValue as exc:
+        raise InvalidValue(f"{place}: {str(exc).removeprefix('store: ')}") from None
 
 
 @contextmanager
-def _at(place: str) -> Generator[None]:
-    """Say where it is that something is wrong."""
+def _at(place: str, *, fields: Iterable[str] = ()) -> Generator[None]:
+    """Say where it is that something is wrong, and in our words."""
     try:
         yield
     except InvalidValue as exc:
-        raise InvalidValue(f"{place}{exc}") from None
+        raise InvalidValue(f"{place}{in_words(str(exc), fields)}") from None

@@ -15,16 +15,18 @@ from typing import Final, NamedTuple
 import msgspec
 
 from steno import __version__
+from steno.cli.choosing import choose_model
 from steno.cli.commands import Commands
 from steno.cli.configuration import Loaded, load_settings
-from steno.cli.folders import working_folder
+from steno.cli.folders import config_folder, working_folder
+from steno.cli.grants import GrantsFile
 from steno.cli.instructions import read_instructions
 from steno.cli.paper import Column, Paper, print_object
 from steno.cli.place import add_store_option, address_of, quietly_opened
-from steno.cli.printable import on_one_line
+from steno.cli.printable import counted, on_one_line
 from steno.errors import StenoError
-from steno.providers.finding import find_model
 from steno.providers.looking import look_around
+from steno.store.locate import check_place
 from steno.tools.ripgrep import find_ripgrep
 from steno.tools.shell.sandbox import Setting, find_sandbox
 
@@ -32,7 +34,7 @@ _PARTS: Final = {
     "aiohttp": ("http", "speaks to servers"),
     "rich": ("cli", "colours and tables"),
     "psycopg": ("postgres", "keeps sessions in PostgreSQL"),
-    "xllamacpp": ("local", "runs a model in this process"),
+    "xllamacpp": ("local", "runs a model on this machine, in a process of its own"),
     "genai-prices": ("prices", "knows what models cost"),
     "opentelemetry-api": ("telemetry", "traces runs"),
     "rs-bpe": ("tokens", "counts tokens exactly"),
@@ -96,6 +98,7 @@ def _findings(options: argparse.Namespace) -> Iterator[Finding]:
     else:
         yield from _configuration(loaded)
         yield _store(options)
+        yield _grants()
         yield from asyncio.run(_models(loaded))
         yield _sandbox(loaded.settings.sandbox)
     yield _search()
@@ -125,6 +128,7 @@ def _store(options: argparse.Namespace) -> Finding:
         if isinstance(place, Path) and not _may_be_written(place):
             told = f"{address}: may not be written; name another by --store, or use --no-session"
             return Finding("store", State.BROKEN, told)
+        check_place(address)
         if not address.is_there:
             return Finding("store", State.OK, f"{address} (will be made)")
         with quietly_opened(address, create=False) as store:
@@ -132,6 +136,18 @@ def _store(options: argparse.Namespace) -> Finding:
     except StenoError as exc:
         return Finding("store", State.BROKEN, str(exc))
     return Finding("store", State.OK, f"{address}, {count:,} session{'' if count == 1 else 's'}")
+
+
+def _grants() -> Finding:
+    if config_folder(os.environ) is None:
+        return Finding("grants", State.MISSING, "no home folder is known; set HOME")
+    grants = GrantsFile(working_folder())
+    try:
+        count = len(grants.rules())
+    except StenoError as exc:
+        return Finding("grants", State.BROKEN, str(exc))
+    told = counted(count, "rule", "rules") if grants.file.exists() else "none"
+    return Finding("grants", State.OK, f"{told} ({grants.file})")
 
 
 def _may_be_written(place: Path) -> bool:
@@ -149,14 +165,14 @@ async def _models(loaded: Loaded) -> list[Finding]:
         state = State.OK if looked.is_usable else State.MISSING
         findings.append(Finding(f"model {looked.where}", state, looked.outcome))
     try:
-        found = await find_model(configured=settings.model or "", vendors=settings.providers)
+        found = await choose_model(loaded)
     except StenoError as exc:
         return [*findings, Finding("model in use", State.BROKEN, str(exc))]
     return [*findings, Finding("model in use", State.OK, f"{found.name} ({found.how})")]
 
 
 def _sandbox(setting: Setting) -> Finding:
-    sandbox = find_sandbox(setting)
+    sandbox = find_sandbox(setting, outside=[working_folder()])
     is_there = sandbox.name != "none"
     wanted = setting is Setting.REQUIRE
     state = State.OK if is_there else State.BROKEN if wanted else State.MISSING

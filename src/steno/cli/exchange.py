@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from steno.aside import digests_of
 from steno.chain import verify
+from steno.cli.commands import Misused
 from steno.cli.log import Log
 from steno.cli.lossy import located, report_of, summary_of
 from steno.cli.output import writing
@@ -30,6 +31,7 @@ from steno.cli.place import (
 )
 from steno.cli.printable import counted, on_one_line, printable, printable_json
 from steno.cli.progress import progress, working
+from steno.cli.session import FOLDER
 from steno.codec import Document, decode_document, encode_document
 from steno.entry import Entry, Payload, Redacted, Redaction
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
@@ -55,7 +57,7 @@ def export_session(options: argparse.Namespace) -> int:
     report = None if options.report is None else Path(options.report).resolve()
     files = [file for file in (target, report) if file is not None]
     if len(set(files)) < len(files):
-        raise InvalidValue("--report: it is the file of the session; choose another name")
+        raise Misused("--report: it is the file of the session; choose another name")
     _check_targets(files, may_replace=options.force)
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
@@ -77,7 +79,7 @@ def export_session(options: argparse.Namespace) -> int:
 def _exported(store: Store, log: Log, options: argparse.Namespace) -> Exported:
     if options.format == _LINES:
         if options.branch is not None:
-            raise InvalidValue("--branch: jsonl holds all branches; leave it out")
+            raise Misused("--branch: jsonl holds all branches; leave it out")
         return _as_lines(log)
     losses: list[Loss] = []
     if options.branch is None and len(log.heads) > 1:
@@ -108,7 +110,8 @@ def _as_document(header: Header, entries: Sequence[Entry]) -> Exported:
     )
     kept = ("id", "created_at")
     unsaid = [name for name, _ in header.set_fields() if name not in kept]
-    losses = (Loss("session", "left out: " + ", ".join(unsaid)),) if unsaid else ()
+    told = f"left out: {', '.join(unsaid)} (--format jsonl has a place for it)"
+    losses = (Loss("session", told),) if unsaid else ()
     return Exported(encode_document(document), losses)
 
 
@@ -219,6 +222,10 @@ def _named(header: Header, options: argparse.Namespace) -> Header:
         header = replace(header, id=options.id)
     if options.title is not None:
         header = replace(header, title=options.title)
+    if header.about is not None and FOLDER in header.about:
+        # Where somebody else has worked is no reason to go on with it here.
+        about = {name: value for name, value in header.about.items() if name != FOLDER}
+        header = replace(header, about=about or None)
     return header if header.created_at is not None else replace(header, created_at=utc_now())
 
 

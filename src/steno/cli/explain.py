@@ -12,9 +12,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steno.aside import bring_back
-from steno.cli.commands import Commands, count
-from steno.cli.configuration import load_settings
+from steno.cli.choosing import FLAG, naming
+from steno.cli.commands import Commands, Misused, count
 from steno.cli.log import Log
+from steno.cli.looking import load_settings_to_look
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import add_store_option, existing_store, find_session
 from steno.cli.printable import counted, cut, on_one_line
@@ -95,7 +96,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    vendors = load_settings().settings.providers
+    vendors = load_settings_to_look().settings.providers
     asked = None if options.model is None else _asked_for(options.model, vendors)
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
@@ -117,13 +118,11 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _asked_for(name: str, vendors: Mapping[str, Vendor]) -> _Seer:
-    """Return the model that was asked for. Raises InvalidValue."""
-    try:
+    """Return the model that was asked for. Raises Misused."""
+    with naming(name, FLAG):
         found = parse_model_name(name, vendors)
-    except InvalidValue as exc:
-        raise InvalidValue(f"--{exc}") from None
     if found.vendor in vendors and not found.model:
-        raise InvalidValue(f"--model: name a model, too: {found.vendor}/MODEL")
+        raise Misused(f"--model: name a model, too: {found.vendor}/MODEL")
     return _seer(name, found, vendors)
 
 

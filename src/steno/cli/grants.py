@@ -19,10 +19,11 @@ from typing import Any, Final, NamedTuple, NoReturn, final
 import msgspec
 
 from steno.agent.rules import Rule
-from steno.cli.commands import Commands
+from steno.cli.commands import Commands, Misused
 from steno.cli.folders import config_folder
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.printable import on_one_line
+from steno.cli.tool_names import check_tool
 from steno.errors import InvalidDocument, InvalidValue, Missing, Unavailable
 from steno.ports import Scope
 from steno.store.jsonl.files import drafted, locked, make_folder, reporting
@@ -308,6 +309,12 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _allow(options: argparse.Namespace) -> int:
+    if not options.folder.is_dir():
+        raise Misused(f"--folder: there is no folder {on_one_line(str(options.folder))}")
+    try:
+        check_tool(Rule.parse(options.rule))
+    except InvalidValue as exc:
+        raise Misused(f"rule: {str(exc).removeprefix('rule: ')}") from None
     GrantsFile(options.folder).add(options.rule, options.scope)
     note(f"allowed for {_SCOPES[options.scope]}: {on_one_line(options.rule)}")
     return 0

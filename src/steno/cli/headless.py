@@ -15,8 +15,18 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any, Final, NamedTuple
 
-from steno.agent import AllowingApprover, Approver, Ending, LoopEvent, RunResult
-from steno.cli.asking import ConsoleApprover
+from steno.agent import (
+    AllowingApprover,
+    Approver,
+    CallEnded,
+    Ending,
+    LoopEvent,
+    Notice,
+    NoticeCode,
+    RunResult,
+)
+from steno.cli.asking import NO_TERMINAL, ConsoleApprover, has_terminal
+from steno.cli.commands import Misused
 from steno.cli.compose import Harness, compose
 from steno.cli.configuration import Loaded, load_settings
 from steno.cli.folders import working_folder
@@ -28,6 +38,7 @@ from steno.cli.stopping import Stopping
 from steno.cli.tally import Tally
 from steno.cli.telling import About, Teller, TextTeller
 from steno.cli.telling_json import JsonTeller
+from steno.cli.uncovered import uncovered
 from steno.errors import Conflict, InvalidValue
 from steno.value import is_text, replace_lone_surrogates
 
@@ -78,14 +89,17 @@ def run_headless(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace, start: Start) -> None:
     if start.fork is not None and start.is_new:
         options.parser.error("--fork: needs --continue or --resume, which say what to fork")
+    if options.ask and not has_terminal():
+        options.parser.error(f"--ask: {NO_TERMINAL}; --allow and --yes ask nobody")
     if not start.is_new and (options.system_prompt or options.append_system_prompt):
         options.parser.error("--system-prompt: a session that goes on has one already")
 
 
 def _teller(options: argparse.Namespace) -> Teller:
     if options.output_format == "text":
-        return TextTeller(quiet=options.quiet)
-    return JsonTeller(streams=options.output_format == "stream-json", quiet=options.quiet)
+        return TextTeller(quiet=options.quiet, verbose=options.verbose)
+    streams = options.output_format == "stream-json"
+    return JsonTeller(streams=streams, quiet=options.quiet, verbose=options.verbose)
 
 
 def _approver(options: argparse.Namespace) -> Approver | None:
@@ -101,7 +115,7 @@ def _prompt(options: argparse.Namespace) -> str:
     """Return what to do: what the option says, and behind it what stdin holds."""
     said: str = "" if options.prompt in (None, "-") else options.prompt
     if not is_text(said):
-        raise InvalidValue("--prompt: is not UTF-8 text")
+        raise Misused("--prompt: is not UTF-8 text")
     parts = [part for part in (said, _piped(options.prompt)) if part.strip()]
     if not parts:
         options.parser.error("say what to do, as in: steno -p 'What does this project do?'")
@@ -163,8 +177,12 @@ async def _work(job: _Job, stopping: Stopping) -> RunResult:
         keeps=not options.no_session,
         mode=options.mode,
         approver=_approver(options),
+        prompt=job.prompt,
     ) as harness:
         teller.begin(_about(harness, job))
+        if harness.target.tools is False:
+            told = f"{harness.model} calls no tools: it can only talk"
+            teller.watch(Notice(NoticeCode.CONTEXT, told))
         if not options.quiet:
             for text in (*job.loaded.notes, *harness.notes):
                 note(on_one_line(text))
@@ -175,10 +193,15 @@ async def _work(job: _Job, stopping: Stopping) -> RunResult:
 async def _told(harness: Harness, job: _Job) -> RunResult:
     """Run the agent. Whatever comes of it, somebody is told: nobody has to guess from silence."""
     tally, teller = Tally(), job.teller
+    tools = {tool.definition.name: tool for tool in harness.tools}
 
     def watch(event: LoopEvent) -> None:
         tally.watch(event)
         teller.watch(event)
+        if isinstance(event, CallEnded):
+            notice = uncovered(event, tools, job.loaded.settings.allow)
+            if notice is not None:
+                teller.watch(notice)
 
     try:
         result = await harness.agent.run(job.prompt, watch=watch)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from steno.cli import moments
+from steno.cli.folders import home_folder, working_folder
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.place import (
     Troubles,
@@ -20,6 +23,7 @@ from steno.cli.place import (
 )
 from steno.cli.printable import counted, on_one_line
 from steno.cli.progress import progress
+from steno.cli.session import folder_of
 from steno.cli.words import type_of
 from steno.errors import Damaged
 from steno.identity import utc_now
@@ -35,6 +39,8 @@ _SESSIONS: Final = (
     Column("branches", is_number=True),
     Column("changed", "dim"),
 )
+_FOLDER: Final = Column("folder", "dim", may_shrink=True)
+"""It is there where any session says in which folder it was begun."""
 _HITS: Final = (
     Column("session", "cyan"),
     Column("entry", "cyan", is_number=True),
@@ -43,21 +49,31 @@ _HITS: Final = (
     Column("text", may_shrink=True),
 )
 
+_TITLE: Final = "title"
+"""What is found where it is no entry."""
+
 
 def list_sessions(options: argparse.Namespace) -> int:
     """Print the sessions of a store, the latest first."""
     troubles = Troubles()
+    here = str(working_folder()) if options.here else None
     with existing_store(options) as store:
-        summaries = summaries_of(store, troubles)
+        summaries = summaries_of(
+            store, troubles, are_meant=lambda header: here in (None, folder_of(header))
+        )
     shown = summaries[: options.limit]
     if options.json:
         for summary in shown:
             print_object(msgspec.json.encode(_described(summary)))
     elif shown:
         length = shortest([*(summary.header.id for summary in summaries), *troubles.sessions])
-        Paper().table(_SESSIONS, [_row(summary, length) for summary in shown])
+        rows = [_row(summary, length) for summary in shown]
+        if any(folder_of(summary.header) for summary in shown):
+            Paper().table((*_SESSIONS, _FOLDER), rows)
+        else:
+            Paper().table(_SESSIONS, [row[:-1] for row in rows])
     elif not troubles:
-        note("there are no sessions yet")
+        note("there are no sessions yet" if here is None else "no session was begun in this folder")
     return troubles.tell()
 
 
@@ -68,7 +84,18 @@ def _row(summary: Summary, length: int) -> list[str]:
         f"{summary.entries:,}",
         str(len(summary.branches)),
         moments.age(changed_at(summary), utc_now()),
+        _shown_folder(folder_of(summary.header)),
     ]
+
+
+def _shown_folder(folder: str | None) -> str:
+    """Return a folder as one would write it: below the home folder with ~."""
+    home = home_folder(os.environ)
+    if folder is None:
+        return "-"
+    if home is not None and Path(folder).is_relative_to(home):
+        folder = str("~" / Path(folder).relative_to(home))
+    return on_one_line(folder)
 
 
 def _described(summary: Summary) -> dict[str, object]:
@@ -81,20 +108,24 @@ def _described(summary: Summary) -> dict[str, object]:
         "created_at": header.created_at,
         "updated_at": summary.updated_at,
         "cloned_from": header.cloned_from,
+        "folder": folder_of(header),
     }
 
 
 def search(options: argparse.Namespace) -> int:
-    """Print the entries that hold all the words."""
+    """Print the titles and the entries that hold all the words."""
     troubles = Troubles()
     with existing_store(options) as store:
         headers = headers_of(store, troubles)
+        titled = _titled(headers, " ".join(options.words))[: options.limit]
         # One more than is printed tells whether there is more.
         found = _found(store, headers, " ".join(options.words), options.limit + 1, troubles)
         hits = found[: options.limit]
         numbers = _numbers(store, hits)
         length = shortest(header.id for header in headers)
     if options.json:
+        for header in titled:
+            print_object(msgspec.json.encode(_described_title(header)))
         for hit in hits:
             described = {
                 "session": hit.session,
@@ -105,14 +136,43 @@ def search(options: argparse.Namespace) -> int:
                 "snippet": hit.snippet,
             }
             print_object(msgspec.json.encode(described))
-    elif hits:
-        rows = [_hit_row(hit, numbers.get((hit.session, hit.entry.id)), length) for hit in hits]
+    elif hits or titled:
+        rows = [_title_row(header, length) for header in titled]
+        rows += [_hit_row(hit, numbers.get((hit.session, hit.entry.id)), length) for hit in hits]
         Paper().table(_HITS, rows)
     elif not troubles:
-        note("no entry holds all of these words")
+        note("no entry and no title holds all of these words")
     if len(found) > len(hits):
         note(f"there are more than {counted(len(hits), 'entry', 'entries')}; see --limit")
     return troubles.tell()
+
+
+def _titled(headers: list[Header], text: str) -> list[Header]:
+    """Return the sessions whose titles hold all the words, the newest first."""
+    wanted = frozenset(words_of(text))
+    found = [header for header in headers if wanted and wanted.issubset(words_of(_title(header)))]
+    found.sort(key=lambda header: (header.created_at is not None, header.created_at), reverse=True)
+    return found
+
+
+def _title(header: Header) -> str:
+    return header.title or ""
+
+
+def _title_row(header: Header, length: int) -> list[str]:
+    when = moments.age(header.created_at, utc_now())
+    return [on_one_line(header.id[:length]), "-", _TITLE, when, on_one_line(_title(header))]
+
+
+def _described_title(header: Header) -> dict[str, object]:
+    return {
+        "session": header.id,
+        "number": None,
+        "entry": None,
+        "time": header.created_at,
+        "type": _TITLE,
+        "snippet": _title(header),
+    }
 
 
 def _found(

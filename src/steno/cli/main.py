@@ -15,11 +15,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
 from steno import StenoError, __version__
+from steno.cli.command_line import WRONG, CommandLine
+from steno.cli.commands import Misused
+from steno.cli.nearest import meant
 from steno.cli.output import Unwritable, writing
 from steno.cli.printable import cut, on_one_line, printable
 
@@ -45,6 +47,8 @@ _COMMANDS: Final = {
 }
 """The file of each command, in the order in which help lists them."""
 _LONGEST_NAME: Final = 40
+_EXTRA: Final = "pip install 'steno["
+"""What is said of a part that is not installed, and of nothing else that cannot be imported."""
 _OF_ITS_OWN: Final = ("-h", "--help", "--version")
 """Options that belong to no command."""
 
@@ -67,6 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(exc, Unwritable) and exc.filename == STDOUT:
             _forget_stdout()
         print(f"steno: {printable(str(exc))}", file=sys.stderr)
+        return WRONG if isinstance(exc, Misused) else FAILED
+    except ImportError as exc:
+        if _EXTRA not in str(exc):
+            raise
+        print(f"steno: {exc}", file=sys.stderr)
         return FAILED
     except OSError as exc:
         rule = exc.strerror or str(exc) or type(exc).__name__
@@ -91,8 +100,8 @@ def _check_command(given: Sequence[str], parser: argparse.ArgumentParser) -> Non
     name = given[0]
     if name in _COMMANDS or name in _OF_ITS_OWN:
         return
-    near = get_close_matches(name, _COMMANDS, n=1)
-    hint = f"do you mean {near[0]}?" if near else "steno -p PROMPT lets a model work on something"
+    near = meant(name, _COMMANDS)
+    hint = f"do you mean {near}?" if near else "steno -p PROMPT lets a model work on something"
     parser.error(f"there is no command {cut(on_one_line(name), _LONGEST_NAME)}; {hint}")
 
 
@@ -110,7 +119,7 @@ def _forget_stdout() -> None:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the command line, with no more of it than these arguments need."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="steno",
         description="Let a model work; keep, translate and replay what a person, a model and tools "
         "say to each other.",

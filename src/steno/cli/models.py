@@ -11,11 +11,11 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from steno.cli.commands import Commands
+from steno.cli.commands import Commands, Misused
 from steno.cli.configuration import load_settings
+from steno.cli.nearest import advice
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.printable import on_one_line
-from steno.errors import InvalidValue
 from steno.providers.finding import model_name
 from steno.providers.looking import (
     DEFAULT_PATIENCE,
@@ -73,7 +73,7 @@ def _models(options: argparse.Namespace) -> int:
 
 
 async def _look(wanted: str | None, vendors: Mapping[str, Vendor]) -> Sequence[Looked]:
-    """Look everywhere, or at the one place that is wanted. Raises InvalidValue."""
+    """Look everywhere, or at the one place that is wanted. Raises Misused."""
     if wanted is None:
         return await look_around(vendors, os.environ)
     if wanted == EMBEDDED:
@@ -82,8 +82,8 @@ async def _look(wanted: str | None, vendors: Mapping[str, Vendor]) -> Sequence[L
         return (await look_offline(),)
     vendor = vendors.get(wanted)
     if vendor is None:
-        known = ", ".join([*sorted(vendors), EMBEDDED, OFFLINE])
-        raise InvalidValue(f"--provider: must be one of {known}")
+        known = [*sorted(vendors), EMBEDDED, OFFLINE]
+        raise Misused(f"--provider {on_one_line(wanted)}: there is none; {advice(wanted, known)}")
     async with looking(os.environ, DEFAULT_PATIENCE) as look:
         return (await look(vendor),)
 

@@ -13,11 +13,12 @@ from importlib import import_module
 from itertools import pairwise, takewhile
 from typing import Final, final
 
+from steno.cli.commands import Misused
 from steno.cli.folders import settings_files, working_folder
 from steno.cli.paper import note
 from steno.cli.printable import on_one_line, printable
 from steno.cli.progress import progress
-from steno.errors import Damaged, InvalidDocument, Missing, StenoError, Unavailable
+from steno.errors import Damaged, InvalidDocument, InvalidValue, Missing, StenoError, Unavailable
 from steno.record import Header
 from steno.store import MemoryStore, Store, Summary, open_store
 from steno.store.locate import VARIABLE, Address, default_address, read_address
@@ -48,9 +49,18 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
 def address_of(options: argparse.Namespace) -> Address:
     """Return the address of the store that was asked for: now, or by the settings."""
     asked: str = getattr(options, "store", "")
-    if not asked and not os.environ.get(VARIABLE):
-        asked = _store_of_settings()
-    return read_address(asked) if asked else default_address()
+    if asked:
+        return asked_address(asked, "--store")
+    named = "" if os.environ.get(VARIABLE) else _store_of_settings()
+    return read_address(named) if named else default_address()
+
+
+def asked_address(text: str, place: str) -> Address:
+    """Read an address of the command line. Raises Misused for what is none."""
+    try:
+        return read_address(text)
+    except InvalidValue as exc:
+        raise Misused(f"{place}: {str(exc).removeprefix('store: ')}") from None
 
 
 def _store_of_settings() -> str:
@@ -61,7 +71,8 @@ def _store_of_settings() -> str:
         return ""
     if not any(map(os.path.lexists, settings_files(folder, os.environ))):
         return ""
-    store: str | None = import_module("steno.cli.configuration").load_settings().settings.store
+    looking = import_module("steno.cli.looking").load_settings_to_look
+    store: str | None = looking().settings.store
     return store or ""
 
 

@@ -7,6 +7,7 @@ about itself, and no mode, since that may change while a conversation lasts.
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Final, NamedTuple
 from steno.cli.instructions import Instruction
 from steno.identity import utc_now
 
+_FRAME: Final = re.compile(r"<(\s*/?\s*instructions)", re.IGNORECASE)
 _CONDUCT: Final = """\
 You are steno, a coding agent at a terminal. You help the user with the files of a project by \
 means of the tools that you have.
@@ -106,7 +108,7 @@ def _described(surroundings: Surroundings) -> str:
 
 def _framed(instruction: Instruction) -> str:
     # A file must not be able to end its frame and go on in the name of another.
-    text = instruction.text.replace("</instructions", "<\\/instructions")
+    text = _FRAME.sub(r"<\\\1", instruction.text)
     return f'<instructions path="{_path(instruction.path)}">\n{text}\n</instructions>'
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from steno.agent import Agent, AllowingApprover, Ending, Runner
 from steno.agent.rerun import Comparison, Parting, Reuse, Side, rerun
+from steno.cli.choosing import choose_model
 from steno.cli.compose import equip
 from steno.cli.configuration import Loaded, load_settings
 from steno.cli.folders import working_folder
@@ -24,7 +25,6 @@ from steno.cli.printable import counted, cut, on_one_line
 from steno.cli.telling import About, Aside
 from steno.errors import Missing
 from steno.message import AssistantMessage
-from steno.providers.finding import find_model
 from steno.providers.prices import price_of
 from steno.store import Store
 
@@ -67,9 +67,11 @@ async def _rerun(
         known = ", ".join(map(on_one_line, conversation.branches))
         raise Missing(f"branch: there is none of this name, but {known}")
     aside = Aside(quiet=options.quiet)
-    found = await find_model(settings.model or "", vendors=settings.providers)
+    found = await choose_model(loaded)
     approver = AllowingApprover() if options.yes else None
     async with equip(settings, found, folder, approver) as equipment:
+        for text in () if options.quiet else equipment.notes:
+            note(on_one_line(text))
 
         def make(reuse: Reuse) -> Agent:
             return equipment.agent_for(

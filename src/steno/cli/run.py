@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from steno.cli.commands import Commands, count
+from steno.cli.commands import Commands, count, number
 from steno.cli.headless import FORMATS, run_headless
 from steno.cli.place import add_store_option
 
@@ -49,7 +49,11 @@ def add_commands(commands: Commands) -> None:
     _add_session_options(run)
     _add_model_options(run)
     _add_permission_options(run)
-    run.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
+    how_much = run.add_mutually_exclusive_group()
+    how_much.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
+    how_much.add_argument(
+        "-v", "--verbose", action="store_true", help="also all that a server does not look at"
+    )
     run.set_defaults(run=run_headless, parser=run)
 
 
@@ -83,10 +87,10 @@ def _add_model_options(run: argparse.ArgumentParser) -> None:
     group.add_argument("--system-prompt", metavar="TEXT", help="in place of the usual one")
     group.add_argument("--append-system-prompt", metavar="TEXT", help="behind the usual one")
     group.add_argument("--max-turns", type=count, metavar="N", help="answers at most (default 50)")
-    group.add_argument("--max-seconds", type=float, metavar="S", help="time at most")
-    group.add_argument("--max-cost", type=float, metavar="AMOUNT", help="cost at most, in dollars")
+    group.add_argument("--max-seconds", type=number, metavar="S", help="time at most")
+    group.add_argument("--max-cost", type=number, metavar="AMOUNT", help="cost at most, in dollars")
     group.add_argument("--max-tokens", type=count, metavar="N", help="length of an answer at most")
-    group.add_argument("--temperature", type=float, metavar="T", help="0 to 2")
+    group.add_argument("--temperature", type=number, metavar="T", help="0 to 2")
 
 
 def _add_permission_options(run: argparse.ArgumentParser) -> None:

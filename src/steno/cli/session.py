@@ -15,7 +15,8 @@ from steno.message import ChatMessage
 from steno.record import Header
 from steno.store import Store
 
-_FOLDER: Final = "folder"
+FOLDER: Final = "folder"
+"""Under which name the header of a session has the folder that it was begun in."""
 
 
 class Start(NamedTuple):
@@ -55,7 +56,7 @@ def fork_if_wanted(conversation: Conversation, start: Start) -> None:
 def new_session(store: Store, folder: Path, system_prompt: str, mode: Mode) -> Conversation:
     """Begin a session."""
     first = [ChatMessage.system(system_prompt)] if system_prompt.strip() else []
-    conversation = store.new(first, about={_FOLDER: str(folder)})
+    conversation = store.new(first, about={FOLDER: str(folder)})
     if conversation.mode is not mode:
         conversation.change_mode(mode)
     return conversation
@@ -63,7 +64,7 @@ def new_session(store: Store, folder: Path, system_prompt: str, mode: Mode) -> C
 
 def folder_of(header: Header) -> str | None:
     """Return the folder that a session was begun in, if it says so."""
-    folder = (header.about or {}).get(_FOLDER)
+    folder = (header.about or {}).get(FOLDER)
     return folder if isinstance(folder, str) else None
 
 

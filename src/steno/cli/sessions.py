@@ -53,6 +53,7 @@ def _add_json(parser: argparse.ArgumentParser, help: str = _BY_LINES) -> None:
 
 def _list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=count, metavar="N", help="print so many at most")
+    parser.add_argument("--here", action="store_true", help="only those begun in this folder")
     _add_json(parser)
 
 
@@ -163,9 +164,9 @@ _ACTIONS: Final = (
     _Action(
         "search",
         listing.search,
-        "find entries by their words",
-        "Find the entries of all sessions that hold all the words, the newest first. Words are "
-        "whole ones, in any order and in any case: 'test' does not find 'tests'.",
+        "find entries and titles by their words",
+        "Find the titles and then the entries of all sessions that hold all the words, the newest "
+        "first. Words are whole ones, in any order and in any case: 'test' does not find 'tests'.",
         _search,
     ),
     _Action(

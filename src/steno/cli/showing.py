@@ -106,11 +106,12 @@ def _fate(result: ToolResultMessage, tool: str) -> list[Styled]:
 
 def _decision(entry: Entry) -> str:
     by = None if entry.audit is None else entry.audit.get("actor")
-    name = f" by {on_one_line(by)}" if isinstance(by, str) else ""
+    name = f"by {on_one_line(by)}" if isinstance(by, str) else ""
     decision = "" if entry.decision is None else on_one_line(entry.decision)
     if decided_by(entry.payload) is not None:  # it is said below
         return ""
-    return f"[{decision}{name}]" if decision or name else ""
+    told = f"{decision} {name}".strip()
+    return f"[{told}]" if told else ""
 
 
 def _passages(message: Message | None, entry: Entry, log: Log) -> list[Passage]:

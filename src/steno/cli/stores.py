@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 
-from steno.cli.commands import Commands
+from steno.cli.commands import Commands, Misused
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import (
     UNREADABLE,
     Troubles,
     add_store_option,
     address_of,
+    asked_address,
     existing_store,
     find_session,
     headers_of,
@@ -23,9 +24,9 @@ from steno.cli.place import (
 )
 from steno.cli.printable import counted, printable
 from steno.cli.progress import progress
-from steno.errors import Conflict, InvalidValue, Missing
+from steno.errors import Conflict, Missing
 from steno.store import Store, convert_store
-from steno.store.locate import Address, read_address
+from steno.store.locate import Address
 
 
 def add_commands(commands: Commands) -> None:
@@ -72,10 +73,10 @@ def add_commands(commands: Commands) -> None:
 
 
 def _convert(options: argparse.Namespace) -> int:
-    place, troubles = read_address(options.target), Troubles()
+    place, troubles = asked_address(options.target, "TARGET"), Troubles()
     if place.kind == "memory":
-        raise InvalidValue("convert: what is copied to memory: is gone at once; name another store")
-    with quietly_opened(read_address(options.source), create=False) as source:
+        raise Misused("convert: what is copied to memory: is gone at once; name another store")
+    with quietly_opened(asked_address(options.source, "SOURCE"), create=False) as source:
         if options.session is None:
             wanted = [header.id for header in headers_of(source, troubles)]
         else:

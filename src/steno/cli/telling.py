@@ -23,6 +23,7 @@ from steno.agent import (
     TurnStarted,
 )
 from steno.cli.flowing import Screen
+from steno.cli.folding import Folding
 from steno.cli.output import writing
 from steno.cli.printable import cut, on_one_line
 from steno.cli.waiting import Waiting
@@ -71,9 +72,10 @@ class Teller(Protocol):
 class Aside:
     """What people may want to know while they wait, a line each; on stderr."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        """Take whether nobody wants to know."""
+    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+        """Take whether nobody wants to know, or somebody wants to know everything."""
         self._is_quiet = quiet
+        self._folding = None if verbose else Folding()
         self._waiting = Waiting(is_shown=not quiet)
         self._about: About | None = None
 
@@ -90,6 +92,11 @@ class Aside:
 
     def watch(self, event: LoopEvent) -> None:
         """Show calls and notices, and what is being waited for."""
+        if self._folding is not None:
+            if isinstance(event, Notice) and self._folding.takes(event):
+                return
+            if told := self._folding.told():
+                self._line(f"! {told}")
         match event:
             case TurnStarted():
                 model = "the model" if self._about is None else self._about.model
@@ -113,6 +120,8 @@ class Aside:
         is_kept = self._about is not None and self._about.session is not None
         if result.ending is Ending.INTERRUPTED and is_kept:
             self._line("! interrupted; -c goes on")
+        elif result.ending is Ending.DONE and result.reason:
+            self._line(f"! {result.reason}")
 
     def close(self) -> None:
         """Wait for nothing any more."""
@@ -128,9 +137,9 @@ class Aside:
 class TextTeller:
     """Prints what the model says: as it comes on a terminal, else its last words."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        """Take whether only the answer counts."""
-        self._aside = Aside(quiet=quiet)
+    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+        """Take whether only the answer counts, or everything."""
+        self._aside = Aside(quiet=quiet, verbose=verbose)
         self._screen = Screen() if sys.stdout.isatty() else None
 
     def prepare(self, what: str) -> None:

@@ -37,10 +37,10 @@ _TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_w
 class JsonTeller:
     """Prints what came of a run; and before that, if it streams, everything that happens."""
 
-    def __init__(self, *, streams: bool, quiet: bool = False) -> None:
+    def __init__(self, *, streams: bool, quiet: bool = False, verbose: bool = False) -> None:
         """Take how much is wanted. Who reads events needs no lines on stderr."""
         self._streams = streams
-        self._aside = Aside(quiet=quiet or streams)
+        self._aside = Aside(quiet=quiet or streams, verbose=verbose)
         self._about: About | None = None
         self._denied: list[dict[str, Any]] = []
 

@@ -48,8 +48,27 @@ class ToolOutput(Quiet, frozen=True, kw_only=True):
 class Stage(Protocol):
     """What a tool has around it while it runs."""
 
+    @property
+    def subjects(self) -> tuple[str, ...] | None:
+        """What `Tool.subjects` returned when the call was decided about; None where nobody looked.
+
+        A tool that opens what they name opens just that: to look up a path of the arguments once
+        more could lead elsewhere by now.
+        """
+        ...
+
+    def denies(self, subject: str) -> bool:
+        """Tell whether a rule forbids the tool something that it came across, such as a file.
+
+        May be called from any thread.
+        """
+        ...
+
     def say(self, text: str) -> None:
-        """Show people something of the output while the tool still runs; the model sees none of it."""
+        """Show people something of the output while the tool still runs.
+
+        The model sees of it only what was said in a call that is stopped.
+        """
         ...
 
     def keep(self, data: bytes) -> str:
@@ -79,6 +98,11 @@ class Tool(Protocol):
     @property
     def capability(self) -> Capability:
         """The most that it does."""
+        ...
+
+    @property
+    def ruled_as(self) -> tuple[str, ...]:
+        """Names of other tools whose deny rules count for this one too; most have none."""
         ...
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:

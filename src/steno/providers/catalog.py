@@ -132,6 +132,7 @@ CATALOG: Final = {
             base_url="http://localhost:11434",
             key_variables=("OLLAMA_API_KEY",),
             needs_key=False,
+            hint="is it running? ollama serve",
             capabilities=Capabilities(strict=False),
         ),
         Vendor(

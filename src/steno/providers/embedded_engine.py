@@ -6,6 +6,7 @@ Everything here blocks and is made for threads; it knows no request and no messa
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,10 @@ from weakref import finalize
 from steno.errors import StenoError, Unreachable
 
 _PROGRAM: Final = Path(__file__).with_name("embedded_child.py")
+_PASSED_ON: Final = (
+    *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "OMP_NUM_THREADS", "SYSTEMROOT"),
+)
 _REASON: Final = re.compile(r"error loading model: (.+)")
 
 
@@ -63,6 +68,7 @@ class Engine:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
+            env=_environment(),
             start_new_session=True,  # what is typed to stop a turn is not meant for the model
         )
         self._process = process
@@ -90,6 +96,11 @@ class Engine:
         except (OSError, ValueError):
             return {}
         return answer
+
+
+def _environment() -> dict[str, str]:
+    """Return what the program needs to know of ours: where things lie, and no keys."""
+    return {name: value for name in _PASSED_ON if (value := os.environ.get(name)) is not None}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

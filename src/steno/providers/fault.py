@@ -46,6 +46,11 @@ class Party(NamedTuple):
         self._advise(error, outgoing)
         return error
 
+    def advise_on_silence(self, error: Unreachable) -> None:
+        """Say what to do where nobody answers at all, if that is known of this vendor."""
+        if self.vendor.hint:
+            _add(error, self.vendor.hint)
+
     def not_spoken(self, answer: Answer, outgoing: Outgoing) -> ProtocolError:
         """Make the error of an answer that is neither a stream nor anything else of the protocol."""
         return ProtocolError(
@@ -64,8 +69,12 @@ class Party(NamedTuple):
                 advice = f"{state}: {self.vendor.key_advice}"
             case _:
                 return
-        error.message = f"{error.message}; {advice}"
-        error.args = (error.message,)
+        _add(error, advice)
+
+
+def _add(error: ProviderError, advice: str) -> None:
+    error.message = f"{error.message}; {advice}"
+    error.args = (error.message,)
 
 
 def kind_of(answer: Answer) -> str:

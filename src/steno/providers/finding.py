@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from steno.errors import InvalidValue, NotFound
+from steno.errors import AuthenticationFailed, InvalidValue, NotFound
 from steno.ports import Provider
 from steno.providers.catalog import CATALOG
 from steno.providers.connect import connect
@@ -30,6 +31,7 @@ from steno.providers.looking import (
     look_embedded,
     look_offline,
     looking,
+    variable_with_key,
 )
 from steno.providers.models import Model
 from steno.providers.offline import OfflineProvider
@@ -95,8 +97,12 @@ def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> Mode
         return ModelName(EMBEDDED, path)
     vendor, _, model = text.partition("/")
     if vendor not in vendors:
-        known = ", ".join([*sorted(vendors), EMBEDDED, OFFLINE])
-        raise InvalidValue(f"model: must be written vendor/model, with a vendor out of {known}")
+        known = [*sorted(vendors), EMBEDDED, OFFLINE]
+        near = get_close_matches(vendor.lower(), known, n=1)
+        if near:
+            raise InvalidValue(f"model: there is no vendor of this name; do you mean {near[0]}?")
+        listed = ", ".join(known)
+        raise InvalidValue(f"model: must be written vendor/model, with a vendor out of {listed}")
     return ModelName(vendor, model)
 
 
@@ -147,6 +153,10 @@ async def _take(
         open_ = partial(EmbeddedProvider, path or None)
         return Found(EMBEDDED, path, how, open_, await provider.describe())
     vendor = vendors[name.vendor]
+    if vendor.needs_key and not variable_with_key(vendor, environ):
+        names = " or ".join(vendor.key_variables)
+        advice = f"set {names}" if names else "name a variable for it in key_variables of its row"
+        raise AuthenticationFailed(f"{vendor.name}: no key; {advice}")
     if name.model:
         connect(vendor, model=name.model, environ=environ)  # raises for what is missing
         return Found(vendor.name, name.model, how, _opening(vendor, name.model, environ))
@@ -154,6 +164,7 @@ async def _take(
     if not looked.is_usable:
         raise NotFound(f"{vendor.name}: {looked.outcome}")
     open_there = _opening(vendor, looked.choice, environ)
+    how = f"{how} as {vendor.name} alone; {looked.outcome}"
     return Found(vendor.name, looked.choice, how, open_there, _model(looked), (looked,))
 
 
@@ -183,17 +194,28 @@ def _found(
     last = looked[-1]
     known, trail = _model(last), tuple(looked)
     if last.where == OFFLINE:
-        return Found(OFFLINE, last.choice, "nothing else found", OfflineProvider, known, trail)
+        how = _key_of_no_use(looked, vendors, environ) or "nothing else found"
+        return Found(OFFLINE, last.choice, how, OfflineProvider, known, trail)
     if last.where == EMBEDDED:
-        how = "no key and no server found"
+        how = _key_of_no_use(looked, vendors, environ) or "no key and no server found"
         return Found(EMBEDDED, "", how, lambda: EmbeddedProvider(bundled()), known, trail)
     vendor = vendors[last.where]
     how = f"server at {vendor.base_url}"
     if vendor.needs_key:
-        held = [name for name in vendor.key_variables if environ.get(name, "").strip()]
-        how = f"key in {held[0]}"
+        how = f"key in {variable_with_key(vendor, environ)}"
     open_there = _opening(vendor, last.choice, environ)
     return Found(vendor.name, last.choice, how, open_there, known, trail)
+
+
+def _key_of_no_use(
+    looked: Iterable[Looked], vendors: Mapping[str, Vendor], environ: Mapping[str, str]
+) -> str:
+    """Say why somebody who has set a key does not get the model that it is for."""
+    for place in looked:
+        vendor = vendors.get(place.where)
+        if vendor is not None and variable_with_key(vendor, environ):
+            return f"{place.where}: {place.outcome}"
+    return ""
 
 
 def _opening(vendor: Vendor, model: str, environ: Mapping[str, str]) -> Callable[[], ModelProvider]:

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from steno.errors import InvalidRequest, InvalidValue, NotFound, StenoError
+from steno.errors import InvalidRequest, InvalidValue, NotFound, StenoError, Unreachable
 from steno.ports import Answer, Outgoing, Transport
 from steno.providers.conversations import Conversations
 from steno.providers.endpoint import endpoint_of, new_encoder
@@ -166,7 +166,11 @@ class HttpProvider:
 
     async def _open(self, outgoing: Outgoing) -> Answer:
         self._check_open()
-        return await self._transport.open(outgoing)
+        try:
+            return await self._transport.open(outgoing)
+        except Unreachable as exc:
+            self._party.advise_on_silence(exc)
+            raise
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -103,6 +103,11 @@ def in_order(rows: Iterable[Vendor]) -> Iterator[Vendor]:
             yield vendor
 
 
+def variable_with_key(vendor: Vendor, environ: Mapping[str, str]) -> str:
+    """Return which variable holds the key of a vendor; empty if none does."""
+    return next((name for name in vendor.key_variables if environ.get(name, "").strip()), "")
+
+
 # -- servers ---------------------------------------------------------------------------------
 
 
@@ -129,7 +134,10 @@ class Look:
                 models = await self._ask(vendor)
         except TimeoutError:
             return _nothing(vendor, f"no answer within {limit_s:g} s from {vendor.base_url}")
-        except (StenoError, ImportError) as exc:
+        except ImportError as exc:
+            held = variable_with_key(vendor, self._environ)
+            return _nothing(vendor, f"the key is in {held}, but {exc}" if held else str(exc))
+        except StenoError as exc:
             return _nothing(vendor, str(exc))
         choice = choose(vendor.sealer, models)
         if not choice:

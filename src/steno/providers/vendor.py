@@ -81,6 +81,8 @@ class Vendor(Quiet, frozen=True, kw_only=True):
     capabilities: Capabilities = UNKNOWN
     context_tokens: int | None = None
     """How much its models read at once, where that is the same for all of them."""
+    hint: str = ""
+    """What to do where nobody answers at its address, as for a server of one's own."""
 
     def __post_init__(self) -> None:
         """Refuse rows that cannot work. Raises InvalidValue."""
@@ -104,7 +106,7 @@ class Vendor(Quiet, frozen=True, kw_only=True):
     def key_advice(self) -> str:
         """What to do where a key is missing or wrong."""
         names = " or ".join(self.key_variables)
-        return f"set {names}, or pass one as key" if names else "pass one as key"
+        return f"set {names}" if names else "pass one as key"
 
     @property
     def sealer(self) -> str:

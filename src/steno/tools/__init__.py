@@ -6,6 +6,7 @@ A `Toolbox` holds the tools of a coding agent for one `Workspace`; `@tool` makes
 from steno.ports import Capability, Stage, Tool, ToolOutput
 from steno.tools.bash import Access
 from steno.tools.function import FunctionTool, tool
+from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import Setting as SandboxSetting
 from steno.tools.toolbox import Toolbox
 from steno.tools.workspace import Workspace
@@ -13,6 +14,7 @@ from steno.tools.workspace import Workspace
 __all__ = [
     "Access",
     "Capability",
+    "CommandLimits",
     "FunctionTool",
     "SandboxSetting",
     "Stage",

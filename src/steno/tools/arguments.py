@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from steno.call import ToolCall
 from steno.errors import InvalidArguments, ToolFailed
+from steno.ports import Stage, Tool
 
 T = TypeVar("T")
 
@@ -16,3 +17,12 @@ def arguments_of(call: ToolCall, type: type[T]) -> T:
         return call.arguments_as(type)
     except InvalidArguments as exc:
         raise ToolFailed(f"{call.name}: {exc}") from None
+
+
+def decided_path(tool: Tool, call: ToolCall, stage: Stage) -> str:
+    """Return the one path that was decided about, as `Workspace.relative` spells it.
+
+    The arguments may lead elsewhere by now. Raises ToolFailed.
+    """
+    (path,) = tool.subjects(call) if stage.subjects is None else stage.subjects
+    return path

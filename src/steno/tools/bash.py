@@ -27,8 +27,9 @@ from steno.tools.commands import split_commands
 from steno.tools.ending import details_of, notes_on, outcome_of, with_notes
 from steno.tools.jobs import Jobs
 from steno.tools.shell.environment import build_environment
-from steno.tools.shell.process import Limits, Process
-from steno.tools.shell.sandbox import Sandbox, Scope, Setting, find_sandbox, hidden_paths
+from steno.tools.shell.process import CommandLimits, Process
+from steno.tools.shell.program import find_program
+from steno.tools.shell.sandbox import Sandbox, SandboxScope, Setting, find_sandbox, hidden_paths
 from steno.tools.truncate import output_of
 from steno.tools.workspace import Workspace
 from steno.value import Quiet
@@ -73,16 +74,17 @@ class BashTool:
         *,
         sandbox: Sandbox | Setting = Setting.AUTO,
         access: Access | None = None,
-        limits: Limits | None = None,
+        limits: CommandLimits | None = None,
         environ: Mapping[str, str] | None = None,
         jobs: Jobs | None = None,
     ) -> None:
         self.capability: Final = Capability.EXECUTE
+        self.ruled_as: Final[tuple[str, ...]] = ()
         self.jobs: Final = jobs if jobs is not None else Jobs()
         self._workspace = workspace
         self._sandbox = sandbox
         self._access = access if access is not None else Access()
-        self._limits = limits if limits is not None else Limits()
+        self._limits = limits if limits is not None else CommandLimits()
         self._environ = dict(os.environ if environ is None else environ)
         self._scratch: Path | None = None
         self.definition: Final = ToolDefinition.from_type(
@@ -159,8 +161,8 @@ class BashTool:
         environ = build_environment(self._environ, self._access.environment)
         if sandbox.stays:
             environ["TMPDIR"] = "/tmp"  # noqa: S108 - the command's own, as the sandbox shows it
-        shell = shutil.which("bash", path=environ["PATH"]) or "/bin/sh"
-        argv = sandbox.wrap((shell, "-c", command), self._scope(environ))
+        shell = find_program("bash", outside=self._workspace.roots, path=environ["PATH"])
+        argv = sandbox.wrap((str(shell or "/bin/sh"), "-c", command), self._scope(environ))
         process = await Process.start(
             argv,
             folder=self._workspace.root,
@@ -173,14 +175,14 @@ class BashTool:
 
     def _find_sandbox(self) -> Sandbox:
         if isinstance(self._sandbox, Setting):
-            self._sandbox = find_sandbox(self._sandbox)
+            self._sandbox = find_sandbox(self._sandbox, outside=self._workspace.roots)
         return self._sandbox
 
-    def _scope(self, environ: Mapping[str, str]) -> Scope:
+    def _scope(self, environ: Mapping[str, str]) -> SandboxScope:
         temporary = self._access.temporary
         if "TMPDIR" in environ:
             temporary = (*temporary, Path(environ["TMPDIR"]))
-        return Scope(
+        return SandboxScope(
             roots=self._workspace.roots,
             hidden=hidden_paths(self._environ, self._access.hidden),
             scratch=self._scratch_folder(),

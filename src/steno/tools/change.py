@@ -27,7 +27,7 @@ class Diff(NamedTuple):
     removed: int
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """What a file would hold instead of what it holds."""
 
     path: str
@@ -38,7 +38,7 @@ class Change(NamedTuple):
     diff: Diff
 
     @classmethod
-    def of(cls, path: str, before: bytes | None, after: bytes) -> Change:
+    def of(cls, path: str, before: bytes | None, after: bytes) -> FileChange:
         """Compare what is there with what is to be there."""
         return cls(path, before, after, _compare(path, before, after))
 
@@ -52,7 +52,7 @@ class Change(NamedTuple):
     def make(self, workspace: Workspace) -> ToolOutput:
         """Write the file, unless it is no longer what it was. Raises ToolFailed."""
         expected = None if self.before is None else Fingerprint.of(self.before)
-        workspace.write_file(self.path, self.after, expected=expected)
+        workspace.strict.write_file(self.path, self.after, expected=expected)
         return self._output()
 
     def _output(self) -> ToolOutput:

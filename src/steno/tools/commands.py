@@ -7,8 +7,9 @@ variables for commands) makes the whole line unsure. Nothing in here runs anythi
     git status && rm -rf "x" | cat 2>&1 > log     "git status", "rm -rf x", "cat", "> log"
 
 A redirection is a subject of its own, so that a rule about `echo` says nothing about the file
-that is written. An assignment before a command stays where it is, and so do `sudo`, `env` and
-their like: a rule has to name them.
+that is written. A command with assignments before it is two subjects, with them and without: who
+denies `rm` means `A=1 rm` as well, and who allows `make` does not mean `CC=evil make`. `sudo`,
+`env` and their like stay where they are: a rule has to name them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import dropwhile
 from typing import Final, NamedTuple
 
 UNSURE: Final = "\n"
@@ -237,7 +239,7 @@ def _subjects(reader: _Reader) -> Iterator[str]:
             found += 1
             must_follow = operator is not None and operator[0] in _JOINING
             if words:
-                yield _command(words)
+                yield from _command(words)
             yield from redirections
         elif operator is not None and operator[0] != "\n":
             raise _Unsure  # an operator without a command before it
@@ -261,14 +263,16 @@ def _simple_command(reader: _Reader) -> tuple[list[_Word], list[str]]:
     return words, redirections
 
 
-def _command(words: list[_Word]) -> str:
-    """Return a command as a subject: assignments as they are, then words in one spelling."""
-    count = 0
-    while count < len(words) and _ASSIGNMENT.match(words[count].raw):
-        count += 1
-    if count < len(words):
-        _check_command(words[count], words[count + 1 :])
-    return " ".join([word.raw for word in words[:count]] + [word.text for word in words[count:]])
+def _command(words: list[_Word]) -> Iterator[str]:
+    """Return a command as subjects: assignments as they are, then words in one spelling."""
+    command = [*dropwhile(lambda word: _ASSIGNMENT.match(word.raw), words)]
+    assignments = [word.raw for word in words[: len(words) - len(command)]]
+    spelled = [word.text for word in command]
+    if command:
+        _check_command(command[0], command[1:])
+    yield " ".join([*assignments, *spelled])
+    if assignments and command:
+        yield " ".join(spelled)
 
 
 def _check_command(name: _Word, arguments: list[_Word]) -> None:
@@ -299,6 +303,7 @@ def _guess(text: str) -> Iterator[str]:
         words = part.split()
         while words and words[0].strip("'\"\\$") in _RESERVED | _EVALUATING:
             del words[0]
-        piece = " ".join(words).strip("'\"\\$ ")
-        if piece:
-            yield piece
+        without = [*dropwhile(_ASSIGNMENT.match, words)]
+        for piece in (words, without) if len(without) < len(words) else (words,):
+            if guess := " ".join(piece).strip("'\"\\$ "):
+                yield guess

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import islice
 from typing import Annotated, Final, final
 from unicodedata import normalize
 
@@ -19,11 +22,13 @@ from steno.call import ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, Stage, ToolOutput
 from steno.tool import ToolDefinition
-from steno.tools.arguments import arguments_of
-from steno.tools.change import Change
+from steno.tools.arguments import arguments_of, decided_path
+from steno.tools.change import FileChange
 from steno.tools.descent import quoted
 from steno.tools.text_file import TextFile, kind_of, read_text
-from steno.tools.workspace import Workspace, finished
+from steno.tools.workspace import MOST_BYTES, Workspace, finished
+
+_PAIR: Final = re.compile("\r\n")
 
 
 class _Arguments(Struct, frozen=True, kw_only=True):
@@ -65,6 +70,7 @@ class EditTool:
         self._workspace = workspace
         self.definition = _DEFINITION
         self.capability = Capability.WRITE
+        self.ruled_as: Final = ("write",)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path."""
@@ -73,18 +79,18 @@ class EditTool:
     async def preview(self, call: ToolCall) -> str:
         """Return the diff."""
         wanted = arguments_of(call, _Arguments)
-        return (await asyncio.to_thread(self._change, wanted)).shown
+        (path,) = self.subjects(call)
+        return (await asyncio.to_thread(self._change, path, wanted)).shown
 
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Change the file, or leave it as it was. Raises ToolFailed."""
-        del stage  # it is done at once, and says all there is to say
-        wanted = arguments_of(call, _Arguments)
-        return await finished(lambda: self._change(wanted).make(self._workspace))
+        wanted, path = arguments_of(call, _Arguments), decided_path(self, call, stage)
+        return await finished(lambda: self._change(path, wanted).make(self._workspace))
 
-    def _change(self, wanted: _Arguments) -> Change:
-        path = self._workspace.relative(wanted.path)
-        before = self._workspace.read_file(path)
-        self._workspace.check_known(path, before)
+    def _change(self, path: str, wanted: _Arguments) -> FileChange:
+        workspace = self._workspace.strict
+        before = workspace.read_file(path)
+        workspace.check_known(path, before)
         file = read_text(before)
         if file is None:
             raise ToolFailed(f"{quoted(path)}: is not text but {kind_of(before)}")
@@ -95,32 +101,66 @@ class EditTool:
                 f"new: holds characters that {file.label}, the encoding of the file, has not;"
                 " write the whole file instead, and it becomes UTF-8"
             ) from None
-        return Change.of(path, before, after)
+        return FileChange.of(path, before, after)
 
 
 def replace(file: TextFile, old: str, new: str, *, every: bool = False) -> str:
     """Return the text of a file with `new` where `old` stood. Raises ToolFailed."""
-    if _plain(old) == _plain(new):
+    plain, wanted = _plain(file.text), _plain(old)
+    if wanted == _plain(new):
         raise ToolFailed("new: is the same as old; there is nothing to change")
-    # Each line feed may stand for CR LF; everything else stands for itself.
-    pattern = re.compile(re.escape(_plain(old)).replace("\\\n", "\r?\n"))
-    first = pattern.search(file.text)
-    if first is None:
+    first = plain.find(wanted)
+    if first < 0:
         raise ToolFailed(f"old: is not in the file{_nearest(file.text, old)}")
     # From the next character on, since `aa` stands in `aaa` twice.
-    if not every and pattern.search(file.text, first.start() + 1):
-        places = [_line_of(file.text, found.start()) for found in pattern.finditer(file.text)]
-        listed = ", ".join(map(str, places[:10])) + (", ..." if len(places) > 10 else "")
-        raise ToolFailed(
-            f"old: stands in the file {max(len(places), 2)} times (lines {listed}); take in more of"
-            " the lines around the one you mean, or set replace_all"
-        )
+    if not every and plain.find(wanted, first + 1) >= 0:
+        raise ToolFailed(_many(plain, wanted))
+    count = plain.count(wanted) if every else 1
+    if len(plain) + count * (len(new) - len(wanted)) > MOST_BYTES:
+        raise ToolFailed(f"new: the file would have more than {MOST_BYTES:,} bytes")
+    return _put(file, plain, wanted, new=new, count=count)
 
-    def put(found: re.Match[str]) -> str:
-        end = "\r\n" if "\r\n" in found[0] else "\n" if "\n" in found[0] else file.line_end
-        return new if end == "\n" else _plain(new).replace("\n", end)
 
-    return pattern.sub(put, file.text, count=0 if every else 1)
+def _many(plain: str, wanted: str) -> str:
+    """Say where a text stands that was to stand in one place."""
+    places = [_line_of(plain, at) for at in islice(_places(plain, wanted), 10)]
+    count = plain.count(wanted)
+    listed = ", ".join(map(str, places)) + (", ..." if count > len(places) else "")
+    return (
+        f"old: stands in the file {max(count, 2)} times (lines {listed}); take in more of"
+        " the lines around the one you mean, or set replace_all"
+    )
+
+
+def _put(file: TextFile, plain: str, wanted: str, *, new: str, count: int) -> str:
+    """Return the text of a file with `new` in the first places where `wanted` stands.
+
+    Each line feed of what is wanted may stand for CR LF; everything else stands for itself.
+    """
+    # Where, in the plain text, a line feed stands for two characters.
+    pairs = [found.start() - number for number, found in enumerate(_PAIR.finditer(file.text))]
+    if not pairs:
+        return plain.replace(wanted, new, count)
+    with_pairs = _plain(new).replace("\n", "\r\n")
+    usual = with_pairs if file.line_end == "\r\n" else new
+    parts: list[str] = []
+    done = 0
+    for at in islice(_places(plain, wanted), count):
+        start = at + bisect_left(pairs, at)
+        end = at + len(wanted) + bisect_left(pairs, at + len(wanted))
+        found = file.text[start:end]
+        put = with_pairs if "\r\n" in found else new if "\n" in found else usual
+        parts += file.text[done:start], put
+        done = end
+    return "".join([*parts, file.text[done:]])
+
+
+def _places(text: str, wanted: str) -> Iterator[int]:
+    """Return where a text stands in another, from left to right, none within the one before."""
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + len(wanted))
 
 
 def _plain(text: str) -> str:
@@ -137,6 +177,9 @@ _NUMBERED: Final = re.compile(r"\s*\d+\t")
 _LOOKALIKES: Final = str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014\u2212", "''\"\"---")
 _MOST_SHOWN: Final = 20
 _MOST_COMPARED: Final = 5_000  # lines, since each is compared letter by letter
+_MOST_LOOKED_AT: Final = 4_000_000
+"""Characters of a file in which something near is looked for, and lines compared with lines."""
+_AGAIN: Final = "; read it again, and copy the text from there"
 
 
 def _nearest(text: str, old: str) -> str:
@@ -144,8 +187,10 @@ def _nearest(text: str, old: str) -> str:
     lines, wanted = text.split("\n"), _plain(old).strip("\n").split("\n")
     if all(map(_NUMBERED.match, wanted)):
         return "; leave out the line numbers and tabs that read shows before each line"
+    size = len(wanted)
+    if max(len(text), len(old), len(lines) * size) > _MOST_LOOKED_AT:
+        return _AGAIN
     loose, aim = [_loose(line) for line in lines], [_loose(line) for line in wanted]
-    size = len(aim)
     for at in range(len(loose) - size + 1):
         if loose[at : at + size] == aim:
             shown = "\n".join(
@@ -155,7 +200,7 @@ def _nearest(text: str, old: str) -> str:
     longest = max(aim, key=len)[:200]
     near = get_close_matches(longest, [line[:200] for line in loose[:_MOST_COMPARED] if line], n=1)
     if not near:
-        return "; read it again, and copy the text from there"
+        return _AGAIN
     at = next(i for i, line in enumerate(loose) if line[:200] == near[0])
     return f"; line {at + 1} comes nearest:\n{lines[at].removesuffix(chr(13))[:500]}"
 

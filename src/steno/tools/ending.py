@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steno.outcome import Outcome
-from steno.tools.shell.process import Cause, Ending
+from steno.tools.shell.process import Cause, CommandEnding
 
 _WHY: Final = {
     Cause.TIME: "ended after {duration:g} s: it took longer than it may",
@@ -15,7 +15,7 @@ _WHY: Final = {
 }
 
 
-def outcome_of(ending: Ending) -> Outcome:
+def outcome_of(ending: CommandEnding) -> Outcome:
     """Return what to make of an ending."""
     if ending.cause is Cause.TIME:
         return Outcome.TIMEOUT
@@ -23,7 +23,7 @@ def outcome_of(ending: Ending) -> Outcome:
     return Outcome.OK if is_good else Outcome.ERROR
 
 
-def notes_on(ending: Ending) -> list[str]:
+def notes_on(ending: CommandEnding) -> list[str]:
     """Say what there is to say about an ending; nothing if all went well."""
     notes: list[str] = []
     if ending.cause is not Cause.DONE:
@@ -41,7 +41,7 @@ def notes_on(ending: Ending) -> list[str]:
     return notes
 
 
-def details_of(ending: Ending) -> dict[str, Any]:
+def details_of(ending: CommandEnding) -> dict[str, Any]:
     """Return what there is to know about an ending."""
     return {
         "cause": str(ending.cause),

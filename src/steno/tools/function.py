@@ -60,7 +60,7 @@ class FunctionTool(Generic[P, R]):
         self,
         function: Callable[P, R],
         *,
-        capability: Capability = Capability.EXECUTE,
+        capability: Capability | str = Capability.EXECUTE,
         name: str | None = None,
         description: str | None = None,
         subjects: Callable[..., Iterable[str]] | None = None,
@@ -71,10 +71,15 @@ class FunctionTool(Generic[P, R]):
         self._hints = {key: hint for key, hint in hints.items() if hint is not Stage}
         self._function = cast("Callable[..., Any]", function)
         self._subjects = subjects
-        self._capability = capability
         # What is bound is not shown to a model: a stage is ours to give.
         bound = partial(self._function, **dict.fromkeys(self._stages))
         self._definition = ToolDefinition.from_function(bound, name=name, description=description)
+        self._capability = _capability(capability, self._definition.name)
+        self.ruled_as: Final[tuple[str, ...]] = ()
+        if subjects is not None:
+            parameters = inspect.signature(function).parameters
+            given = [parameters[key] for key in self._hints]
+            _check_subjects(subjects, given, self._definition.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function as if it were no tool."""
@@ -95,7 +100,15 @@ class FunctionTool(Generic[P, R]):
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return what a call is about, as far as whoever wrote the function said how to know."""
-        return () if self._subjects is None else tuple(self._subjects(**self._arguments(call)))
+        if self._subjects is None:
+            return ()
+        found = self._subjects(**self._arguments(call))
+        subjects = (found,) if isinstance(found, str) else tuple(found)
+        for subject in subjects:
+            if not isinstance(subject, str):
+                kind = type(subject).__name__
+                raise InvalidTool(f"{call.name}: subjects must be strings, not {kind}; str(…)?")
+        return subjects
 
     async def preview(self, call: ToolCall) -> str:
         """Return the name and the arguments, one in a line."""
@@ -131,7 +144,7 @@ def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(
     *,
-    capability: Capability = ...,
+    capability: Capability | str = ...,
     name: str | None = ...,
     description: str | None = ...,
     subjects: Callable[..., Iterable[str]] | None = ...,
@@ -140,7 +153,7 @@ def tool(
     function: Callable[..., Any] | None = None,
     /,
     *,
-    capability: Capability = Capability.EXECUTE,
+    capability: Capability | str = Capability.EXECUTE,
     name: str | None = None,
     description: str | None = None,
     subjects: Callable[..., Iterable[str]] | None = None,
@@ -148,10 +161,11 @@ def tool(
     """Make a tool of a plain or async function: `@tool`, or `@tool(capability=Capability.READ)`.
 
     A function that does not say what it does is taken to do anything, and so is asked about.
-    `subjects` gets the arguments by name and returns what rules are about: paths, addresses. A
-    parameter with the type `Stage` is filled in and not shown to the model. Text that is returned
-    goes to the model, and so do blocks and a `ToolOutput`; anything else goes as JSON.
-    Raises InvalidTool for a function that no model could call.
+    `subjects` gets the arguments by name, as far as the model gave them, and returns what rules are
+    about: paths, addresses. A parameter with the type `Stage` is filled in and not shown to the
+    model. Text that is returned goes to the model, and so do blocks and a `ToolOutput`; anything
+    else goes as JSON. Raises InvalidTool for a function that no model could call, and for settings
+    that do not fit it.
     """
     made = partial(
         FunctionTool[..., Any],
@@ -161,6 +175,35 @@ def tool(
         subjects=subjects,
     )
     return made if function is None else made(function)
+
+
+def _capability(word: str, name: str) -> Capability:
+    try:
+        return Capability(word)
+    except ValueError:
+        words = ", ".join(Capability)
+        raise InvalidTool(f"{name}: capability must be one of {words}") from None
+
+
+def _check_subjects(
+    subjects: Callable[..., object], given: Sequence[inspect.Parameter], name: str
+) -> None:
+    """Raise InvalidTool unless `subjects` takes whatever the function may be given."""
+    try:
+        signature = inspect.signature(subjects)
+    except TypeError as exc:
+        raise InvalidTool(f"{name}: subjects must be a function") from exc
+    except ValueError:  # it has one that nobody can read
+        return
+    needed = [one for one in given if one.default is one.empty]
+    for some in (needed, given):
+        try:
+            signature.bind(**{one.name: None for one in some})
+        except TypeError as exc:
+            raise InvalidTool(
+                f"{name}: subjects must take the same arguments by name, with defaults for those"
+                f" that may be left out: {exc}"
+            ) from exc
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

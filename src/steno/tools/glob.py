@@ -11,10 +11,10 @@ from steno.call import ToolCall
 from steno.errors import InvalidValue, ToolFailed
 from steno.ports import Capability, Stage, ToolOutput
 from steno.tool import ToolDefinition
-from steno.tools.arguments import arguments_of
+from steno.tools.arguments import arguments_of, decided_path
 from steno.tools.globs import below, names_hidden, printable
 from steno.tools.ripgrep import engine_for
-from steno.tools.search import Engine, existing
+from steno.tools.search import Engine, Sieve, check_existing
 from steno.tools.truncate import output_of
 from steno.tools.workspace import Workspace
 
@@ -60,6 +60,7 @@ class GlobTool:
         self._time_limit_s = time_limit_s
         self.definition = _DEFINITION
         self.capability = Capability.READ
+        self.ruled_as: Final = ("read",)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the folder that is searched."""
@@ -73,10 +74,10 @@ class GlobTool:
 
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Search, and name what was found up to the limit."""
-        arguments = arguments_of(call, _Arguments)
-        under = await asyncio.to_thread(existing, self._workspace, arguments.path)
+        arguments, under = arguments_of(call, _Arguments), decided_path(self, call, stage)
+        await asyncio.to_thread(check_existing, self._workspace, under)
         try:
-            wants = below(under, arguments.pattern)
+            sieve = Sieve(below(under, arguments.pattern), stage.denies)
         except InvalidValue as exc:
             raise ToolFailed(str(exc)) from exc
         try:
@@ -87,14 +88,16 @@ class GlobTool:
             raise ToolFailed(
                 f"glob: not finished after {self._time_limit_s:g} s; narrow the path"
             ) from None
-        found = [printable(name) for name in names if wants(name)]
-        if not found:
-            return ToolOutput.of("no files", details={"files": 0, "limited": False})
+        found = await asyncio.to_thread(lambda: [*map(printable, filter(sieve, names))])
         limited = len(found) > MOST_FILES
+        details = {"files": len(found), "limited": limited, "left_out": sieve.left_out}
+        if not found:
+            return ToolOutput.of("\n".join(["no files", *sieve.notes]), details=details)
         shown = found[:MOST_FILES]
         if limited:
             shown.append(
                 f"[{len(found) - MOST_FILES:,} more files; narrow the pattern or the path]"
             )
+        shown += sieve.notes
         text, more = await asyncio.to_thread(output_of, "\n".join(shown) + "\n", stage)
-        return ToolOutput.of(text, details={"files": len(found), "limited": limited, **more})
+        return ToolOutput.of(text, details={**details, **more})

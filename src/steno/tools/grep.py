@@ -13,11 +13,11 @@ from steno.call import ToolCall
 from steno.errors import InvalidValue, ToolFailed
 from steno.ports import Capability, Stage, ToolOutput
 from steno.tool import ToolDefinition
-from steno.tools.arguments import arguments_of
+from steno.tools.arguments import arguments_of, decided_path
 from steno.tools.globs import below, names_hidden, printable
 from steno.tools.patterns import read_pattern
 from steno.tools.ripgrep import engine_for
-from steno.tools.search import Engine, Found, Search, existing
+from steno.tools.search import Engine, FileFound, Search, Sieve, check_existing
 from steno.tools.truncate import output_of
 from steno.tools.workspace import Workspace
 
@@ -74,6 +74,7 @@ class GrepTool:
         self._time_limit_s = time_limit_s
         self.definition = _DEFINITION
         self.capability = Capability.READ
+        self.ruled_as: Final = ("read",)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the file or folder that is searched."""
@@ -87,38 +88,43 @@ class GrepTool:
 
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Search, and show what was found up to the limit."""
-        arguments = arguments_of(call, _Arguments)
-        search = await asyncio.to_thread(self._read, arguments)
+        arguments, under = arguments_of(call, _Arguments), decided_path(self, call, stage)
+        await asyncio.to_thread(check_existing, self._workspace, under)
+        search = await asyncio.to_thread(_read, arguments, under)
+        sieve = Sieve(search.wants, stage.denies)
         try:
             async with asyncio.timeout(self._time_limit_s):
                 # Closing it is what ends the programs behind it.
-                async with aclosing(self._engine.search(search)) as results:
+                async with aclosing(self._engine.search(search._replace(wants=sieve))) as results:
                     lines, details = await _SHOWN[arguments.mode](results, arguments)
         except TimeoutError:
             raise ToolFailed(
                 f"grep: not finished after {self._time_limit_s:g} s; narrow the path, the glob or"
                 " the pattern"
             ) from None
+        details |= {"left_out": sieve.left_out}
         if not lines:
-            return ToolOutput.of("no matches", details=details)
-        text, more = await asyncio.to_thread(output_of, "\n".join(lines) + "\n", stage)
+            return ToolOutput.of("\n".join(["no matches", *sieve.notes]), details=details)
+        text, more = await asyncio.to_thread(
+            output_of, "\n".join([*lines, *sieve.notes]) + "\n", stage
+        )
         return ToolOutput.of(text, details={**details, **more})
 
-    def _read(self, arguments: _Arguments) -> Search:
-        """Make of the arguments what an engine needs. Raises ToolFailed."""
-        under = existing(self._workspace, arguments.path)
-        try:
-            pattern = read_pattern(arguments.pattern, ignore_case=arguments.ignore_case)
-            wants = _everything if arguments.glob is None else below(under, arguments.glob)
-        except InvalidValue as exc:
-            raise ToolFailed(str(exc)) from exc
-        return Search(
-            pattern=pattern,
-            under=under,
-            hidden=arguments.glob is not None and names_hidden(arguments.glob),
-            wants=wants,
-            most=_MOST_LINES[arguments.mode](arguments.limit),
-        )
+
+def _read(arguments: _Arguments, under: str) -> Search:
+    """Make of the arguments what an engine needs. Raises ToolFailed."""
+    try:
+        pattern = read_pattern(arguments.pattern, ignore_case=arguments.ignore_case)
+        wants = _everything if arguments.glob is None else below(under, arguments.glob)
+    except InvalidValue as exc:
+        raise ToolFailed(str(exc)) from exc
+    return Search(
+        pattern=pattern,
+        under=under,
+        hidden=arguments.glob is not None and names_hidden(arguments.glob),
+        wants=wants,
+        most=_MOST_LINES[arguments.mode](arguments.limit),
+    )
 
 
 def _everything(_: str) -> bool:
@@ -134,7 +140,7 @@ _MOST_LINES: Final[dict[str, Callable[[int], int]]] = {
 
 
 async def _show_content(
-    results: AsyncIterator[Found], arguments: _Arguments
+    results: AsyncIterator[FileFound], arguments: _Arguments
 ) -> tuple[list[str], dict[str, Any]]:
     shown: list[str] = []
     left = arguments.limit
@@ -153,7 +159,7 @@ async def _show_content(
 
 
 async def _show_files(
-    results: AsyncIterator[Found], arguments: _Arguments
+    results: AsyncIterator[FileFound], arguments: _Arguments
 ) -> tuple[list[str], dict[str, Any]]:
     shown: list[str] = []
     async for found in results:

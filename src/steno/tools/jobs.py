@@ -1,13 +1,15 @@
 """Commands in the background: where they are kept, and the tools that ask about them and end them.
 
-A job ends with the tool that began it. What it says is kept in bounded memory until it is asked
-for. These tools reach jobs alone, never any other process.
+A job ends with the tool that began it. What it says is kept in bounded memory until it was told,
+and is told once. These tools reach jobs alone, never any other process.
 """
 
 from __future__ import annotations
 
 import asyncio
 import codecs
+from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import count
 from typing import Annotated, Final, final
 
@@ -19,7 +21,7 @@ from steno.ports import Capability, Stage, ToolOutput
 from steno.tool import ToolDefinition
 from steno.tools.arguments import arguments_of
 from steno.tools.ending import details_of, notes_on, with_notes
-from steno.tools.shell.process import Ending, Process
+from steno.tools.shell.process import CommandEnding, Process
 from steno.tools.truncate import output_of
 
 MOST_WAIT_S: Final = 60
@@ -36,6 +38,8 @@ class Job:
         self.command = command
         self._process = process
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.turn: Final = asyncio.Lock()
+        """For those who ask: what is told to one is not told to another, so each comes in turn."""
         self._ending = asyncio.create_task(process.wait(timeout_s), name=f"bash job {id}")
         # Whoever asks gets the failure; if nobody does, that is no reason to complain.
         self._ending.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -54,14 +58,21 @@ class Job:
         self._process.stop()
         await asyncio.wait([self._ending])
 
-    def take(self) -> tuple[str, Ending | None]:
-        """Return what it has said since this was last called, and how it ended if it has.
+    @contextmanager
+    def telling(self) -> Generator[tuple[str, CommandEnding | None], None, None]:
+        """Give what it has said since it was last told, and how it ended if it has.
 
-        Raises ToolFailed if it turned out that it could not be started.
+        It counts as told if the block comes to its end. Raises ToolFailed if it turned out that
+        it could not be started.
         """
         ending = None if self.is_running else self._ending.result()
-        text = self._decoder.decode(self._process.capture.take(), final=ending is not None)
-        return text, ending
+        state, said = self._decoder.getstate(), self._process.capture.take()
+        try:
+            yield self._decoder.decode(said, final=ending is not None), ending
+        except BaseException:
+            self._decoder.setstate(state)
+            self._process.capture.take_back(said)
+            raise
 
 
 @final
@@ -122,6 +133,7 @@ class BashOutputTool:
 
     def __init__(self, jobs: Jobs) -> None:
         self.capability: Final = Capability.READ
+        self.ruled_as: Final[tuple[str, ...]] = ()
         self._jobs = jobs
         self.definition: Final = ToolDefinition.from_type(
             OutputArguments,
@@ -142,9 +154,10 @@ class BashOutputTool:
         """Return what is new."""
         arguments = arguments_of(call, OutputArguments)
         job = self._jobs.get(arguments.job)
-        if arguments.wait_s:
-            await job.wait(arguments.wait_s)
-        return await _told(job, stage)
+        async with job.turn:
+            if arguments.wait_s:
+                await job.wait(arguments.wait_s)
+            return await _told(job, stage)
 
 
 @final
@@ -152,8 +165,8 @@ class BashKillTool:
     """Ends a command in the background."""
 
     def __init__(self, jobs: Jobs) -> None:
-        # It takes away what a call began that was allowed, and nothing else.
-        self.capability: Final = Capability.READ
+        self.capability: Final = Capability.EXECUTE
+        self.ruled_as: Final[tuple[str, ...]] = ()
         self._jobs = jobs
         self.definition: Final = ToolDefinition.from_type(
             KillArguments,
@@ -173,12 +186,13 @@ class BashKillTool:
         """End it, and return the last that it said."""
         job = self._jobs.get(arguments_of(call, KillArguments).job)
         await job.end()
-        return await _told(job, stage)
+        async with job.turn:
+            return await _told(job, stage)
 
 
 async def _told(job: Job, stage: Stage) -> ToolOutput:
-    text, ending = job.take()
-    shown, details = await asyncio.to_thread(output_of, text, stage)
+    with job.telling() as (text, ending):
+        shown, details = await asyncio.to_thread(output_of, text, stage)
     known = {"job": job.id, "running": ending is None}
     if ending is None:
         return ToolOutput.of(with_notes(shown, ["still running"]), details={**known, **details})

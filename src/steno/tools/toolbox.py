@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self, final
 
@@ -12,6 +13,7 @@ from steno.tools.glob import GlobTool
 from steno.tools.grep import GrepTool
 from steno.tools.jobs import BashKillTool, BashOutputTool
 from steno.tools.read import ReadTool
+from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import Sandbox, Setting
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
@@ -21,7 +23,7 @@ from steno.tools.write import WriteTool
 class Toolbox:
     """Read, write, edit, search and run commands in one workspace.
 
-        async with Toolbox(Workspace([folder])) as toolbox:
+        async with Toolbox(Workspace(folder)) as toolbox:
             agent = Agent(provider, conversation, tools=toolbox.tools)
 
     Closing it ends the commands that run in the background.
@@ -33,9 +35,17 @@ class Toolbox:
         *,
         sandbox: Sandbox | Setting = Setting.AUTO,
         access: Access | None = None,
+        limits: CommandLimits | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Make the tools; `sandbox` and `access` are about commands."""
-        self._bash = BashTool(workspace, sandbox=sandbox, access=access)
+        """Make the tools; the settings are about commands.
+
+        `environ` is what the environment of commands is chosen from, instead of that of this
+        program.
+        """
+        self._bash = BashTool(
+            workspace, sandbox=sandbox, access=access, limits=limits, environ=environ
+        )
         self.tools: Final[tuple[Tool, ...]] = (
             ReadTool(workspace),
             WriteTool(workspace),

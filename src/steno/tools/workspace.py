@@ -12,12 +12,13 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, TypeVar, final
+from typing import BinaryIO, Final, NamedTuple, TypeAlias, TypeVar, final
 
-from steno.errors import ToolFailed, Unavailable
+from steno.errors import InvalidValue, ToolFailed, Unavailable
 from steno.tools.descent import (
     CREATE_FILE,
     MOST_LEVELS,
@@ -35,6 +36,7 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 """How large a file may be that is read as a whole."""
 
 T = TypeVar("T")
+_Folder: TypeAlias = str | os.PathLike[str]
 
 
 class Fingerprint(NamedTuple):
@@ -51,22 +53,24 @@ class Fingerprint(NamedTuple):
 
 @final
 class Workspace:
-    """Some folders, the first of which is the one that relative paths start from.
+    """One folder, or some, the first of which is the one that relative paths start from.
 
     Paths come from models: absolute or relative, through links or `..`, what counts is that the
     real file lies in one of the folders. Everything here raises ToolFailed otherwise, and for
     whatever the file system refuses. Methods may block, and may be called from any thread.
     """
 
-    def __init__(self, roots: Sequence[Path]) -> None:
+    def __init__(self, roots: _Folder | Iterable[_Folder]) -> None:
+        """Take folders that are there. Raises InvalidValue, Unavailable."""
         if (
             not {os.open, os.stat, os.access, os.mkdir, os.readlink, os.rename}
             <= os.supports_dir_fd
         ):
             raise Unavailable("workspace: this platform cannot open files relative to a folder")
-        if not roots:
-            raise Unavailable("workspace: there must be at least one folder")
-        self.roots: Final = tuple(_real_folder(root) for root in roots)
+        folders = (roots,) if isinstance(roots, (str, os.PathLike)) else tuple(roots)
+        if not folders:
+            raise InvalidValue("workspace: there must be at least one folder")
+        self.roots: Final = tuple(map(_real_folder, folders))
         self._base: Final = _names(self.roots[0])
         every = [_names(root) for root in self.roots]
         # A folder inside another is reached through that one: above the outermost folders, nothing
@@ -75,11 +79,23 @@ class Workspace:
             names for names in every if not any(_is_inside(names, other) for other in every)
         )
         self._known: Final[dict[Names, Fingerprint]] = {}
+        self._is_strict = False
 
     @property
     def root(self) -> Path:
         """The folder that relative paths start from."""
         return self.roots[0]
+
+    @property
+    def strict(self) -> Workspace:
+        """The same folders, for names as `relative` returns them, and nothing else.
+
+        What was decided about one name must not happen to another: if by now something of it is a
+        link, that is a ToolFailed.
+        """
+        strict = copy(self)
+        strict._is_strict = True
+        return strict
 
     # -- names -------------------------------------------------------------------------------
 
@@ -91,6 +107,10 @@ class Workspace:
         """
         with explained(path), self._descend(path) as place:
             return self._spelled(place.names)
+
+    def spelled(self, real: str) -> str:
+        """Return the one spelling of an absolute path that is known to be a real one."""
+        return self._spelled(_names(Path(real)))
 
     def files(
         self, under: str = ".", *, enters: Callable[[str], bool] = lambda folder: True
@@ -170,16 +190,13 @@ class Workspace:
         if known != Fingerprint.of(data):
             raise ToolFailed(f"{quoted(path)}: has changed since it was read; read it again first")
 
-    def changed_since_read(self, path: str) -> bool:
-        """Tell whether a file is not, or no longer, what the model has seen of it."""
-        try:
-            self.check_known(path, self.read_file(path))
-        except ToolFailed:
-            return True
-        return False
-
-    def _descend(self, path: str) -> AbstractContextManager[Place]:
-        return descend(path, self._base, self._tops)
+    @contextmanager
+    def _descend(self, path: str) -> Generator[Place, None, None]:
+        with descend(path, self._base, self._tops) as place:
+            # Looked at where we have arrived, so that there is no moment in which it could change.
+            if self._is_strict and self._spelled(place.names) != path:
+                raise ToolFailed(f"{quoted(path)}: has changed since it was allowed; try again")
+            yield place
 
     def _spelled(self, names: Names) -> str:
         if names[: len(self._base)] == self._base:
@@ -209,15 +226,19 @@ async def finished(work: Callable[[], T]) -> T:
 # -- folders ---------------------------------------------------------------------------------
 
 
-def _real_folder(root: Path) -> Path:
+def _real_folder(root: _Folder) -> Path:
+    if not isinstance(root, (str, os.PathLike)):
+        raise InvalidValue(f"workspace: a folder must be a path, not {type(root).__name__}")
+    name = quoted(str(root))
     try:
-        real = root.resolve(strict=True)
-    except (OSError, RuntimeError) as exc:
-        raise Unavailable(f"workspace: {quoted(str(root))} cannot be used: {exc}") from exc
+        real = Path(root).resolve(strict=True)
+    except (OSError, RuntimeError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or str(exc)
+        raise InvalidValue(f"workspace: the folder {name} cannot be used: {reason}") from exc
     if not is_text(str(real)):
-        raise Unavailable("workspace: a folder must have a name that is UTF-8")
+        raise InvalidValue("workspace: a folder must have a name that is UTF-8")
     if not real.is_dir():
-        raise Unavailable(f"workspace: {quoted(str(root))} is not a folder")
+        raise InvalidValue(f"workspace: {name} is not a folder")
     return real
 
 

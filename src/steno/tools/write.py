@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 from steno.call import ToolCall
 from steno.ports import Capability, Stage, ToolOutput
 from steno.tool import ToolDefinition
-from steno.tools.arguments import arguments_of
-from steno.tools.change import Change
+from steno.tools.arguments import arguments_of, decided_path
+from steno.tools.change import FileChange
 from steno.tools.text_file import TextFile, read_text
 from steno.tools.workspace import Workspace, finished
 
@@ -41,6 +41,7 @@ class WriteTool:
         self._workspace = workspace
         self.definition = _DEFINITION
         self.capability = Capability.WRITE
+        self.ruled_as: Final[tuple[str, ...]] = ()
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path."""
@@ -49,21 +50,21 @@ class WriteTool:
     async def preview(self, call: ToolCall) -> str:
         """Return the diff of what is there and what would be."""
         wanted = arguments_of(call, _Arguments)
-        return (await asyncio.to_thread(self._change, wanted)).shown
+        (path,) = self.subjects(call)
+        return (await asyncio.to_thread(self._change, path, wanted.content)).shown
 
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Write the file, or leave everything as it was. Raises ToolFailed."""
-        del stage  # it is done at once, and says all there is to say
-        wanted = arguments_of(call, _Arguments)
-        return await finished(lambda: self._change(wanted).make(self._workspace))
+        wanted, path = arguments_of(call, _Arguments), decided_path(self, call, stage)
+        return await finished(lambda: self._change(path, wanted.content).make(self._workspace))
 
-    def _change(self, wanted: _Arguments) -> Change:
-        path = self._workspace.relative(wanted.path)
-        if not self._workspace.exists(path):
-            return Change.of(path, None, wanted.content.encode())
-        before = self._workspace.read_file(path)
-        self._workspace.check_known(path, before)
-        return Change.of(path, before, _in_the_way_of(read_text(before), wanted.content))
+    def _change(self, path: str, content: str) -> FileChange:
+        workspace = self._workspace.strict
+        if not workspace.exists(path):
+            return FileChange.of(path, None, content.encode())
+        before = workspace.read_file(path)
+        workspace.check_known(path, before)
+        return FileChange.of(path, before, _in_the_way_of(read_text(before), content))
 
 
 def _in_the_way_of(file: TextFile | None, content: str) -> bytes:

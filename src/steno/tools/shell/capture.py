@@ -27,6 +27,12 @@ class Capture:
         if len(self._tail) > 2 * self._most_in_tail:
             del self._tail[: len(self._tail) - self._most_in_tail]
 
+    def take_back(self, data: bytes) -> None:
+        """Put what was taken before what came since, as if it had not been taken."""
+        since = self.take()
+        self.feed(data)
+        self.feed(since)
+
     def take(self) -> bytes:
         """Return what came since this was last called, with a line where something is missing."""
         tail = self._tail[max(0, len(self._tail) - self._most_in_tail) :]

@@ -35,7 +35,7 @@ _HASTE_S: Final = 3.0
 
 
 @final
-class Limits(Quiet, frozen=True, kw_only=True):
+class CommandLimits(Quiet, frozen=True, kw_only=True):
     """How much a command may use."""
 
     timeout_s: int = 120
@@ -72,7 +72,7 @@ class Cause(StrEnum):
 
 
 @final
-class Ending(Quiet, frozen=True, kw_only=True):
+class CommandEnding(Quiet, frozen=True, kw_only=True):
     """What became of a command."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"cause", "signal"})
@@ -92,7 +92,7 @@ class Process:
     """A command and all that it has started. Made by `start`; ends with `wait` or `aclose`."""
 
     def __init__(
-        self, spawned: _Spawned, limits: Limits, listener: Callable[[bytes], None] | None
+        self, spawned: _Spawned, limits: CommandLimits, listener: Callable[[bytes], None] | None
     ) -> None:
         self.capture = Capture(limits.kept_output_bytes)
         self._child = spawned.supervisor
@@ -112,7 +112,7 @@ class Process:
         *,
         folder: Path,
         environ: Mapping[str, str],
-        limits: Limits,
+        limits: CommandLimits,
         is_wrapped: bool,
         listener: Callable[[bytes], None] | None = None,
     ) -> Process:
@@ -148,7 +148,7 @@ class Process:
             self._cause = cause
             self._order(supervise.TERMINATE)
 
-    async def wait(self, timeout_s: float | None = None) -> Ending:
+    async def wait(self, timeout_s: float | None = None) -> CommandEnding:
         """Wait until all of it is gone; end it when the time is over, or when cancelled.
 
         Raises ToolFailed if it turns out that it never ran.
@@ -200,7 +200,7 @@ class Process:
         self._output.disconnect()
         self._status.disconnect()
 
-    def _ending(self) -> Ending:
+    def _ending(self) -> CommandEnding:
         status = _read_status(bytes(self._report))
         if status is not None and status["failure"]:
             raise ToolFailed(f"bash: the command could not be started: {status['failure']}")
@@ -208,7 +208,7 @@ class Process:
         if status is not None and status["too_many"]:
             cause = Cause.PROCESSES
         exit_code = None if status is None else status["exit_code"]
-        return Ending(
+        return CommandEnding(
             cause=cause,
             exit_code=exit_code,
             signal=_signal_name(exit_code),

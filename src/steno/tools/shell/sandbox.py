@@ -10,10 +10,9 @@ Each is a prefix of the command line. Whether one works is found out by trying i
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -24,7 +23,7 @@ from msgspec import Struct, json
 from steno.errors import ToolFailed
 from steno.tools.shell import landlock
 from steno.tools.shell.bubblewrap import AS_ROOT, AS_USER, build_arguments
-from steno.tools.shell.program import run_alone
+from steno.tools.shell.program import find_program, run_alone
 from steno.value import Quiet
 
 HIDDEN: Final = (
@@ -43,6 +42,13 @@ HIDDEN: Final = (
 )
 """What commands do not get to read, beneath the home folder."""
 
+_MOVED: Final = {
+    "XDG_CONFIG_HOME": ".config/",
+    "XDG_DATA_HOME": ".local/share/",
+    "XDG_STATE_HOME": ".local/state/",
+    "XDG_CACHE_HOME": ".cache/",
+}
+"""Variables that name another place for what is in these folders of the home folder."""
 _PROBE_S: Final = 10.0
 
 
@@ -57,7 +63,7 @@ class Setting(StrEnum):
 
 
 @final
-class Scope(Quiet, frozen=True, kw_only=True):
+class SandboxScope(Quiet, frozen=True, kw_only=True):
     """What a command may reach inside a sandbox."""
 
     roots: tuple[Path, ...]
@@ -78,7 +84,7 @@ class Sandbox(Protocol):
     stays: ClassVar[bool]
     """Its process stays around the command; otherwise it becomes the command."""
 
-    def wrap(self, argv: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+    def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return a command line that runs another one confined. Raises ToolFailed if it cannot."""
         ...
 
@@ -97,7 +103,7 @@ class Bubblewrap(Struct, frozen=True):
     bwrap: str
     rights: tuple[str, ...] = AS_USER
 
-    def wrap(self, argv: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+    def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command behind `bwrap` and its options."""
         prefix = build_arguments(
             self.bwrap,
@@ -128,7 +134,7 @@ class Landlock(Struct, frozen=True):
     version: int
     why_not_better: str = ""
 
-    def wrap(self, argv: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+    def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command behind a program that gives up rights."""
         policy: landlock.Policy = {
             "writable": [*map(str, (*scope.roots, scope.scratch, *scope.temporary))],
@@ -163,7 +169,7 @@ class Unconfined(Struct, frozen=True):
     is_refusal: bool = False
     """A sandbox is required, so nothing is run."""
 
-    def wrap(self, argv: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+    def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command as it is. Raises ToolFailed if a sandbox is required."""
         if self.is_refusal:
             raise ToolFailed(
@@ -178,40 +184,57 @@ class Unconfined(Struct, frozen=True):
         return f"none: {effect}{_because(self.why_not_better)}"
 
 
-def find_sandbox(setting: Setting = Setting.AUTO) -> Sandbox:
-    """Return the best sandbox that works here. The first time it tries them, and may block."""
+def find_sandbox(setting: Setting = Setting.AUTO, *, outside: Collection[Path] = ()) -> Sandbox:
+    """Return the best sandbox that works here. The first time it tries them, and may block.
+
+    Programs in the folders `outside`, those of a workspace, are not tried: to do so is to run them.
+    """
     if setting is Setting.OFF:
         return Unconfined("it is switched off")
-    works = working_sandboxes()
+    works = working_sandboxes(outside=outside)
     if works:
         return works[0]
-    reasons = f"{_bubblewrap()[1]}; {_landlock()[1]}"
+    bwrap = _find_bwrap(outside)
+    reasons = f"{_bubblewrap(bwrap)[1]}; {_landlock(bwrap)[1]}"
     return Unconfined(reasons, is_refusal=setting is Setting.REQUIRE)
 
 
-def working_sandboxes() -> tuple[Sandbox, ...]:
+def working_sandboxes(*, outside: Collection[Path] = ()) -> tuple[Sandbox, ...]:
     """Return every kind that works here, the best first."""
-    return tuple(found for found, _ in (_bubblewrap(), _landlock()) if found is not None)
+    bwrap = _find_bwrap(outside)
+    return tuple(found for found, _ in (_bubblewrap(bwrap), _landlock(bwrap)) if found is not None)
 
 
 def hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
     """Return the real paths of what commands should not read, as far as they exist."""
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
-    named = [*[Path(home, name) for name in HIDDEN], *more]
+    named = [*[Path(home, name) for name in HIDDEN], *_moved(environ), *more]
     runtime = environ.get("XDG_RUNTIME_DIR")
     if runtime:
         named.append(Path(runtime))
     return tuple(dict.fromkeys([path.resolve() for path in named if path.exists()]))
 
 
+def _moved(environ: Mapping[str, str]) -> Iterator[Path]:
+    for variable, usual in _MOVED.items():
+        if folder := environ.get(variable):
+            for name in HIDDEN:
+                if name.startswith(usual):
+                    yield Path(folder, name.removeprefix(usual))
+
+
 def _because(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
+def _find_bwrap(outside: Collection[Path]) -> str | None:
+    found = find_program("bwrap", outside=outside)
+    return None if found is None else str(found)
+
+
 @cache
-def _bubblewrap() -> tuple[Sandbox | None, str]:
+def _bubblewrap(bwrap: str | None) -> tuple[Sandbox | None, str]:
     """Return the sandbox if it works, else why it does not."""
-    bwrap = shutil.which("bwrap")
     if bwrap is None:
         return None, "bubblewrap: bwrap is not installed"
     why_not = ""
@@ -224,12 +247,12 @@ def _bubblewrap() -> tuple[Sandbox | None, str]:
 
 
 @cache
-def _landlock() -> tuple[Sandbox | None, str]:
+def _landlock(bwrap: str | None) -> tuple[Sandbox | None, str]:
     """Return the sandbox if it works, else why it does not."""
     version = landlock.version()
     if not version:
         return None, "landlock: the kernel has none, or it is off"
-    sandbox = Landlock(version, why_not_better=_bubblewrap()[1])
+    sandbox = Landlock(version, why_not_better=_bubblewrap(bwrap)[1])
     why_not = _why_not(sandbox)
     return (None, why_not) if why_not else (sandbox, "")
 
@@ -238,7 +261,7 @@ def _why_not(sandbox: Sandbox) -> str:
     """Run a trifle in a sandbox; return why that failed, or nothing."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name).resolve()
-        scope = Scope(roots=(scratch,), scratch=scratch)
+        scope = SandboxScope(roots=(scratch,), scratch=scratch)
         try:
             done = subprocess.run(  # noqa: S603 - a command line of ours
                 sandbox.wrap(("true",), scope),

@@ -1,0 +1,27 @@
+"""The tools that a rule can be about: a rule about no tool protects and allows nothing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steno.agent.rules import Rule
+from steno.cli.nearest import advice
+from steno.errors import InvalidValue
+
+TOOL_NAMES: Final = (
+    *("read", "write", "edit", "glob", "grep"),
+    *("bash", "bash_output", "bash_kill"),
+)
+"""Those that come with the program."""
+_FOREIGN: Final = "mcp__"
+"""How the names of tools begin that servers bring."""
+
+
+def check_tool(rule: Rule) -> None:
+    """Refuse a rule about a tool that there is not. Raises InvalidValue.
+
+    What a wildcard stands for, and what servers bring, cannot be known here.
+    """
+    name = rule.tool
+    if name not in TOOL_NAMES and "*" not in name and not name.startswith(_FOREIGN):
+        raise InvalidValue(f"there is no tool {name}; {advice(name, TOOL_NAMES)}")

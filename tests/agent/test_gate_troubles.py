@@ -1,0 +1,104 @@
+"""Grants that cannot be read or kept, verdicts that make no sense, approvers that fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steno.agent import CallbackApprover, Gate, Notice, NoticeCode, Scope, Verdict, decide_later
+from steno.entry import Approval, ApprovalStatus
+from steno.errors import InvalidDocument, Missing, StenoError, ToolFailed, Unavailable
+from steno.outcome import Outcome
+from tests.agent.working import Desk, call, calling, reader, run, writer
+
+
+class Broken:
+    """Grants that nobody can read or keep."""
+
+    def __init__(self, *, reads: bool) -> None:
+        self._reads = reads
+
+    def rules(self) -> tuple[str, ...]:
+        if self._reads:
+            return ()
+        raise InvalidDocument("grants.toml: line 1: nothing that we know")
+
+    def add(self, rule: str, scope: Scope) -> None:
+        raise Unavailable("grants.toml: the disk is full")
+
+
+def asked(answer: Any) -> CallbackApprover:
+    return CallbackApprover(lambda _: answer)
+
+
+def notices(desk: Desk) -> list[str]:
+    told = desk.told(Notice)
+    return [notice.text for notice in told if notice.code is NoticeCode.PERMISSION]
+
+
+def test_grants_that_cannot_be_read_allow_nothing_and_stop_nothing() -> None:
+    turns = [calling(call("c1", "read"), call("c2", "read")), calling(call("c3", "write")), "Done."]
+    desk = Desk(turns, reader(), writer(), gate=Gate(grants=Broken(reads=False)))
+    run(desk.run())
+    assert [result.outcome for result in desk.results] == [
+        *(Outcome.OK, Outcome.OK, Outcome.DENIED)
+    ]
+    assert notices(desk) == [
+        "nothing is allowed for good: grants.toml: line 1: nothing that we know"
+    ]
+    desk.check()
+
+
+def test_a_grant_that_cannot_be_kept_still_allows_the_call() -> None:
+    verdict = Verdict(allowed=True, actor="ada", scope=Scope.USER, rule="write")
+    gate = Gate(approver=asked(verdict), grants=Broken(reads=True))
+    desk = Desk([calling(call("c1", "write")), "Done."], writer(), gate=gate)
+    run(desk.run())
+    assert desk.result.outcome is Outcome.OK
+    assert notices(desk) == ["write: allowed now, but not kept: grants.toml: the disk is full"]
+    desk.check()
+
+
+@pytest.mark.parametrize("rule", ["write(", ""])
+def test_a_verdict_whose_rule_is_none_allows_this_call_alone(rule: str) -> None:
+    verdict = Verdict(allowed=True, actor="ada", scope=Scope.SESSION, rule=rule)
+    turns = [calling(call("c1", "write")), calling(call("c2", "write")), "Done."]
+    desk = Desk(turns, writer(), gate=Gate(approver=asked(verdict)))
+    run(desk.run())
+    assert [status for _, status in desk.approvals] == ["pending", "approved"] * 2
+    assert notices(desk)[0].startswith("allowed once: ")
+    desk.check()
+
+
+def test_what_has_no_place_to_last_lasts_for_the_session_and_the_record_says_so() -> None:
+    verdict = Verdict(allowed=True, actor="ada", scope=Scope.PROJECT, rule="write")
+    turns = [calling(call("c1", "write")), calling(call("c2", "write")), "Done."]
+    desk = Desk(turns, writer(), gate=Gate(approver=asked(verdict)))
+    run(desk.run())
+    assert [status for _, status in desk.approvals] == ["pending", "approved", "approved"]
+    audits = [e.audit for e in desk.conversation.entries() if isinstance(e.payload, Approval)]
+    assert (audits[1] or {})["scope"] == "session"
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), ToolFailed("not mine"), Missing("nothing")])
+def test_an_approver_that_fails_has_allowed_nothing_and_that_is_on_record(error: Exception) -> None:
+    def fail(_: object) -> bool:
+        raise error
+
+    tool = writer()
+    gate = Gate(approver=CallbackApprover(fail))
+    desk = Desk([calling(call("c1", "write")), "Done."], tool, gate=gate)
+    with pytest.raises(StenoError if isinstance(error, StenoError) else type(error)):
+        run(desk.run())
+    assert tool.calls == []
+    assert desk.approvals == [("c1", "pending"), ("c1", "denied")]
+    desk.check()
+
+
+def test_what_was_approved_and_may_have_run_cannot_be_decided_about_once_more() -> None:
+    desk = Desk([], writer())
+    desk.conversation.append(calling(call("c1", "write")))
+    desk.conversation.decide("c1", ApprovalStatus.APPROVED, actor="ada")
+    with pytest.raises(Missing, match="may have run"):
+        decide_later(desk.conversation, "c1", allowed=True, actor="ada")
