@@ -100,11 +100,10 @@ class Recording(ABC):
         decided = _member(ApprovalStatus, status)
 
         def approval() -> Approval:
-            arguments = self.outstanding_call(call_id).arguments
             return Approval(
                 call_id=call_id,
                 status=decided,
-                arguments_sha256=sha256(arguments.encode()).hexdigest(),
+                arguments_sha256=arguments_digest(self.outstanding_call(call_id)),
                 actor=actor,
                 rule=rule,
                 reason=reason,
@@ -136,6 +135,11 @@ class Recording(ABC):
                 for call_id in self.outstanding
             ]
         )
+
+
+def arguments_digest(call: AnyToolCall) -> str:
+    """Return the SHA-256 of exactly the arguments of a call, to which a decision is bound."""
+    return sha256(call.arguments.encode()).hexdigest()
 
 
 def _member(kind: type[E], value: E | str) -> E:

@@ -14,7 +14,6 @@ from steno.agent.permission import (
     Permissions,
     Role,
     SessionGrants,
-    arguments_digest,
     audit_of,
     granted_by,
     grants_in,
@@ -26,6 +25,7 @@ from steno.call import InvalidToolCall
 from steno.entry import Approval, ApprovalStatus, Entry, Mode
 from steno.errors import ToolFailed
 from steno.ports import Capability, Question, Scope, Stage, ToolOutput, Verdict
+from steno.recording import arguments_digest
 from steno.store import MemoryStore
 from steno.tools.commands import split_commands
 

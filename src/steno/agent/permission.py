@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
-from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, final
 
@@ -20,6 +19,7 @@ from steno.call import AnyToolCall, ToolCall
 from steno.entry import Approval, ApprovalStatus, Entry, Mode
 from steno.errors import InvalidValue
 from steno.ports import Capability, Question, Scope, Tool, Verdict
+from steno.recording import arguments_digest
 from steno.value import Quiet
 
 DENIED: Final = "permission denied"
@@ -307,11 +307,6 @@ class SessionGrants:
 def grants_in(entries: Iterable[Entry]) -> tuple[Rule, ...]:
     """Return the rules that were granted for the session of these entries."""
     return SessionGrants(entries).rules
-
-
-def arguments_digest(call: AnyToolCall) -> str:
-    """Return the SHA-256 of exactly the arguments of a call, to which a decision is bound."""
-    return sha256(call.arguments.encode()).hexdigest()
 
 
 def is_bound(approval: Approval, call: AnyToolCall) -> bool:

@@ -18,7 +18,7 @@ from typing import ClassVar, Final, final
 
 from steno.call import MAX_NAME_LENGTH
 from steno.errors import InvalidValue
-from steno.ports import Capability
+from steno.ports import UNSURE, Capability
 from steno.value import Quiet
 
 _TEXT: Final = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
@@ -27,8 +27,6 @@ _TOKEN: Final = re.compile(r"\\.|.", re.DOTALL)
 _SPECIAL: Final = re.compile(r"[\\()*]")
 _MISUSED: Final = frozenset({"(", ")", "\\"})
 _ESCAPES: Final = frozenset({"\\*", "\\(", "\\)", "\\\\", "\\ "})
-_UNSURE: Final = "\n"
-"""How a subject begins that might be anything."""
 _SPELLED_OUT: Final = frozenset({".", ".."})
 """What a path in its one spelling does not lead through."""
 _ACTED_UPON: Final = re.compile(
@@ -127,7 +125,7 @@ def is_unsure(subject: str, capability: Capability) -> bool:
 
     That is what its tool was not sure about, and a path that is not in its one spelling.
     """
-    if subject.startswith(_UNSURE):
+    if subject.startswith(UNSURE):
         return True
     if capability is Capability.EXECUTE or subject == ".":
         return False

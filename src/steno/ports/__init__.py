@@ -9,9 +9,10 @@ from steno.ports.approver import Approver, Grants, Question, Scope, Verdict
 from steno.ports.carrier import Answer, Outgoing, Transport, without_secrets
 from steno.ports.kept import Blobs, Journal
 from steno.ports.model import Provider, Stream
-from steno.ports.tool import Capability, Stage, Tool, ToolOutput
+from steno.ports.tool import UNSURE, Capability, Stage, Tool, ToolOutput
 
 __all__ = [
+    "UNSURE",
     "Answer",
     "Approver",
     "Blobs",

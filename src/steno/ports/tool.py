@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, final
+from typing import Any, ClassVar, Final, Protocol, final
 
 from steno.call import ToolCall
 from steno.content import Text
@@ -12,6 +12,9 @@ from steno.message import ResultBlock
 from steno.outcome import Outcome
 from steno.tool import ToolDefinition
 from steno.value import Quiet
+
+UNSURE: Final = "\n"
+"""How a subject begins that may turn out to be anything: no pattern but `*` alone covers it."""
 
 
 class Capability(StrEnum):
@@ -110,7 +113,7 @@ class Tool(Protocol):
 
         Rules allow a call if together they cover all of them, and deny it if one covers any. They
         are in one spelling: paths relative to the workspace with links resolved, commands one by
-        one. A text that no pattern but `*` alone may cover begins with a line feed. None at all
+        one. What may turn out to be anything begins with `UNSURE`. None at all
         means that only the name of the tool can be ruled about. Raises ToolFailed for arguments
         that make no sense.
         """

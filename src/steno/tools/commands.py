@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from itertools import dropwhile
 from typing import Final, NamedTuple
 
-UNSURE: Final = "\n"
-"""How a subject begins that no pattern but `*` alone may cover."""
+from steno.ports import UNSURE
 
 _RESERVED: Final = frozenset(
     {
