@@ -75,7 +75,9 @@ def test_jsonl(case: StoreCase, tmp_path: Path) -> None:
 @pytest.mark.requirement("S1-09", "S3-05", "S3-06")
 @each_case
 def test_sqlite(case: StoreCase, tmp_path: Path) -> None:
-    judge(case, AddressSubject("sqlite", f"sqlite:{tmp_path / 'folder' / 'log.db'}"))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    judge(case, AddressSubject("sqlite", f"sqlite:{folder / 'log.db'}"))
 
 
 @pytest.mark.requirement("S1-09", "S3-05", "S3-06")
