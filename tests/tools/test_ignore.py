@@ -101,9 +101,9 @@ def test_both_engines_leave_out_the_same(
 def test_rules_above_the_workspace_count_up_to_the_repository(
     make: MakeEngine, tmp_path: Path
 ) -> None:
-    plant(tmp_path, {".gitignore": "no", "repo/.git/": "", "repo/.gitignore": "/work/a"})
-    plant(tmp_path, {"repo/.ignore": "b", "repo/work/a": "", "repo/work/b": "", "repo/work/no": ""})
-    assert files_of(Workspace([tmp_path / "repo" / "work"]), make) == ["no"]
+    plant(tmp_path, {".gitignore": "no", "repo/.git/": "", "repo/.gitignore": "/sub/a"})
+    plant(tmp_path, {"repo/.ignore": "b", "repo/sub/a": "", "repo/sub/b": "", "repo/sub/no": ""})
+    assert files_of(Workspace([tmp_path / "repo" / "sub"]), make) == ["no"]
 
 
 @pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
