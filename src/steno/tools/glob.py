@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Final, final
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from steno.call import ToolCall
 from steno.errors import InvalidValue, ToolFailed
-from steno.ports import Capability, Stage, ToolOutput
+from steno.ports import Stage, ToolOutput
 from steno.tool import ToolDefinition
 from steno.tools.arguments import arguments_of, decided_path
 from steno.tools.globs import below, names_hidden, printable
-from steno.tools.ripgrep import engine_for
 from steno.tools.search import Engine, Sieve, check_existing
+from steno.tools.searching import TIME_LIMIT_S, SearchTool, Wanted
 from steno.tools.truncate import output_of
 from steno.tools.workspace import Workspace
 
 MOST_FILES: Final = 500
-TIME_LIMIT_S: Final = 30.0
 
 
-class _Arguments(Struct, frozen=True, kw_only=True):
+class _Arguments(Wanted, frozen=True, kw_only=True):
     pattern: Annotated[
         str,
         Meta(
@@ -45,8 +44,11 @@ _DEFINITION: Final = ToolDefinition.from_type(
 
 
 @final
-class GlobTool:
+class GlobTool(SearchTool):
     """Finds files by name. Leaves out what .gitignore names, and hidden files."""
+
+    _arguments = _Arguments
+    _verb = "find"
 
     def __init__(
         self,
@@ -55,22 +57,7 @@ class GlobTool:
         engine: Engine | None = None,
         time_limit_s: float = TIME_LIMIT_S,
     ) -> None:
-        self._workspace = workspace
-        self._engine = engine if engine is not None else engine_for(workspace)
-        self._time_limit_s = time_limit_s
-        self.definition = _DEFINITION
-        self.capability = Capability.READ
-        self.ruled_as: Final = ("read",)
-
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the folder that is searched."""
-        return (self._workspace.relative(arguments_of(call, _Arguments).path),)
-
-    async def preview(self, call: ToolCall) -> str:
-        """Return the pattern and the place."""
-        arguments = arguments_of(call, _Arguments)
-        place = await asyncio.to_thread(self._workspace.relative, arguments.path)
-        return f"find {arguments.pattern} in {place}"
+        super().__init__(workspace, _DEFINITION, engine=engine, time_limit_s=time_limit_s)
 
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Search, and name what was found up to the limit."""

@@ -7,26 +7,25 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from typing import Annotated, Any, Final, Literal, final
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from steno.call import ToolCall
 from steno.errors import InvalidValue, ToolFailed
-from steno.ports import Capability, Stage, ToolOutput
+from steno.ports import Stage, ToolOutput
 from steno.tool import ToolDefinition
 from steno.tools.arguments import arguments_of, decided_path
 from steno.tools.globs import below, names_hidden, printable
 from steno.tools.patterns import read_pattern
-from steno.tools.ripgrep import engine_for
 from steno.tools.search import Engine, FileFound, Search, Sieve, check_existing
+from steno.tools.searching import TIME_LIMIT_S, SearchTool, Wanted
 from steno.tools.truncate import output_of
 from steno.tools.workspace import Workspace
 
-TIME_LIMIT_S: Final = 30.0
 _LONGEST_LINE: Final = 500
 _MOST_COUNTED: Final = 10_000
 
 
-class _Arguments(Struct, frozen=True, kw_only=True):
+class _Arguments(Wanted, frozen=True, kw_only=True):
     pattern: Annotated[
         str, Meta(min_length=1, description="Regular expression for one line, as ripgrep takes it.")
     ]
@@ -59,8 +58,11 @@ _DEFINITION: Final = ToolDefinition.from_type(
 
 
 @final
-class GrepTool:
+class GrepTool(SearchTool):
     """Finds lines in files. Leaves out what .gitignore names, hidden and binary files."""
+
+    _arguments = _Arguments
+    _verb = "search for"
 
     def __init__(
         self,
@@ -69,22 +71,7 @@ class GrepTool:
         engine: Engine | None = None,
         time_limit_s: float = TIME_LIMIT_S,
     ) -> None:
-        self._workspace = workspace
-        self._engine = engine if engine is not None else engine_for(workspace)
-        self._time_limit_s = time_limit_s
-        self.definition = _DEFINITION
-        self.capability = Capability.READ
-        self.ruled_as: Final = ("read",)
-
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the file or folder that is searched."""
-        return (self._workspace.relative(arguments_of(call, _Arguments).path),)
-
-    async def preview(self, call: ToolCall) -> str:
-        """Return the pattern and the place."""
-        arguments = arguments_of(call, _Arguments)
-        place = await asyncio.to_thread(self._workspace.relative, arguments.path)
-        return f"search for {arguments.pattern} in {place}"
+        super().__init__(workspace, _DEFINITION, engine=engine, time_limit_s=time_limit_s)
 
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Search, and show what was found up to the limit."""
