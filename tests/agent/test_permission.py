@@ -16,7 +16,6 @@ from steno.agent.permission import (
     SessionGrants,
     audit_of,
     granted_by,
-    grants_in,
     is_bound,
     refusal_of,
 )
@@ -305,11 +304,11 @@ SESSION: dict[str, object] = {"scope": "session", "grant": "bash(git log *)"}
 def test_a_grant_is_read_from_the_entry_of_its_approval() -> None:
     other: dict[str, object] = {"scope": "session", "grant": "write"}
     entries = [approval(SESSION), approval(None), approval(other), approval(SESSION)]
-    assert grants_in(entries) == rules("bash(git log *)", "write")
+    assert SessionGrants(entries).rules == rules("bash(git log *)", "write")
     growing = SessionGrants()
     for entry in entries:
         growing.add(entry)
-    assert growing.rules == grants_in(entries)
+    assert growing.rules == SessionGrants(entries).rules
 
 
 @pytest.mark.parametrize(
@@ -328,7 +327,7 @@ def test_a_grant_is_read_from_the_entry_of_its_approval() -> None:
     ],
 )
 def test_nothing_else_on_record_grants_anything(entry: Entry) -> None:
-    assert grants_in([entry]) == ()
+    assert SessionGrants([entry]).rules == ()
 
 
 def test_a_grant_outlives_its_process_and_stays_in_its_branch() -> None:
@@ -347,9 +346,9 @@ def test_a_grant_outlives_its_process_and_stays_in_its_branch() -> None:
         audit=audit_of(Rule.parse("bash(git log *)"), Scope.SESSION),
     )
     again = store.open("s")
-    assert grants_in(again.entries()) == rules("bash(git log *)")
+    assert SessionGrants(again.entries()).rules == rules("bash(git log *)")
     again.fork("other", at=start.id)
-    assert grants_in(again.entries("other")) == ()
+    assert SessionGrants(again.entries("other")).rules == ()
 
 
 # -- verdicts ------------------------------------------------------------------------------------

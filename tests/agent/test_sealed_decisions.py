@@ -9,7 +9,7 @@ import pytest
 from steno import ChatMessage, Outcome
 from steno.agent import CallbackApprover, Gate, Question, Verdict
 from steno.agent.interrupted import decide_later
-from steno.agent.permission import Seal, Signet, grants_in
+from steno.agent.permission import Seal, SessionGrants, Signet
 from steno.conversation import Conversation
 from steno.entry import Approval, ApprovalStatus, Entry
 from steno.ports import Scope
@@ -121,7 +121,9 @@ def test_what_is_no_seal_at_all_is_none(proof: object) -> None:
         audit={"scope": "session", "grant": "write", "seal": proof},
     )
     assert not Signet(conversation.id, OURS).is_ours(entry)
-    assert [str(rule) for rule in grants_in([entry])] == ["write"]  # where all of a record counts
+    assert [str(rule) for rule in SessionGrants([entry]).rules] == [
+        "write"
+    ]  # where all of a record counts
 
 
 @pytest.mark.requirement("S2-18")

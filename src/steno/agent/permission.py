@@ -304,11 +304,6 @@ class SessionGrants:
                 self._rules[Rule.parse(text)] = None
 
 
-def grants_in(entries: Iterable[Entry]) -> tuple[Rule, ...]:
-    """Return the rules that were granted for the session of these entries."""
-    return SessionGrants(entries).rules
-
-
 def is_bound(approval: Approval, call: AnyToolCall) -> bool:
     """Tell whether a decision is about this call with exactly these arguments."""
     return approval.call_id == call.id and approval.arguments_sha256 == arguments_digest(call)
