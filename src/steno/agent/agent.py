@@ -10,6 +10,7 @@ from steno.agent.checks import (
     check_functions,
     check_gate,
     check_partners,
+    check_resolver,
     check_runner,
     check_settings,
     check_texts,
@@ -19,6 +20,7 @@ from steno.agent.dispatch import Dispatcher
 from steno.agent.events import LoopEvent, RunEnded
 from steno.agent.gate import Decides, Gate
 from steno.agent.limits import Limits, RunResult
+from steno.agent.lookup import Lookup
 from steno.agent.loop import Run
 from steno.agent.notebook import Notebook, Watch, watch_nothing
 from steno.agent.runner import Runner, Runs
@@ -29,7 +31,7 @@ from steno.context import ContextBuilder, Count, Target, estimate_tokens
 from steno.conversation import Conversation
 from steno.errors import InvalidMessage, StenoError
 from steno.message import ChatMessage, UserMessage
-from steno.ports import Provider, Tool
+from steno.ports import Provider, Resolver, Tool
 from steno.views import Price
 
 
@@ -45,7 +47,8 @@ class Agent:
         result = await agent.run("What does it do?")
 
     Without a `gate` it may only read; see `Gate` for rules and for whom to ask. Pass
-    `runner=Runner(store)` to keep long outputs with the session. `model` is what the record calls
+    `runner=Runner(store)` to keep long outputs with the session, and `resolver=Inputs(workspace)` to
+    open files, images and resources that messages point at. `model` is what the record calls
     the model (`anthropic/claude-…`), `target` what is asked of it, and `actor` who speaks.
     """
 
@@ -57,6 +60,7 @@ class Agent:
         tools: Iterable[Tool] = (),
         gate: Decides | None = None,
         runner: Runs | None = None,
+        resolver: Resolver | None = None,
         model: str = "",
         target: Target | None = None,
         limits: Limits | None = None,
@@ -77,6 +81,7 @@ class Agent:
         check_partners(provider, conversation)
         check_gate(gate)
         check_runner(runner)
+        check_resolver(resolver)
         check_settings(target=target, limits=limits, telemetry=telemetry)
         check_texts(model=model, actor="" if actor is None else actor)
         check_functions(price_of=price_of, count=count, sleep=sleep)
@@ -87,6 +92,7 @@ class Agent:
             dispatcher=Dispatcher(
                 checked_tools(tools), gate=gate, runner=runner, telemetry=telemetry
             ),
+            lookup=None if resolver is None else Lookup(resolver, gate),
             builder=ContextBuilder(count=count),
             counter=count,
             target=target,
@@ -111,7 +117,8 @@ class Agent:
         """Say something to the model and let it work until it is done.
 
         Without a prompt it goes on where the conversation stopped. `watch` is told what happens.
-        Failures of the provider are told in the result. Raises LogError if the log cannot be
+        Failures of the provider are told in the result; so is what the prompt points at and cannot
+        be opened: nothing is sent then, and the branch is as it was before. Raises LogError if the log cannot be
         written, StenoError while another run is under way. If the task is cancelled, the
         conversation is left in order.
         """

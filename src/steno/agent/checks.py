@@ -37,7 +37,7 @@ def check_partners(provider: object, conversation: object) -> None:
 
 def check_gate(gate: object) -> None:
     """Look at who decides. Raises InvalidValue."""
-    if not _has(gate, "offers", "decide", "denies"):
+    if not _has(gate, "offers", "decide", "denies", "admit"):
         advice = ""
         if isinstance(gate, Permissions):
             advice = "Gate(permissions)?"
@@ -51,6 +51,12 @@ def check_runner(runner: object) -> None:
     if not _has(runner, "run"):
         advice = "Runner(store)?" if _has(runner, "put_blob") else ""
         raise InvalidValue(_mix_up("runner", "a Runner", runner, advice))
+
+
+def check_resolver(resolver: object) -> None:
+    """Look at who opens what messages point at. Raises InvalidValue."""
+    if resolver is not None and not _has(resolver, "resolve", "is_current", "changes"):
+        raise InvalidValue(_mix_up("resolver", "one, such as Inputs(workspace)", resolver))
 
 
 def checked_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:

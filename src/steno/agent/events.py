@@ -70,6 +70,8 @@ class NoticeCode(StrEnum):
     """A turn failed and is tried again."""
     LIMIT = "limit"
     """A limit was reached, or does not hold."""
+    INPUT = "input"
+    """Something that a message points at: what is done about it, or that it has changed."""
     PERMISSION = "permission"
     """A decision reaches less far than somebody may think."""
 

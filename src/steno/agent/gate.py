@@ -65,6 +65,13 @@ class Decides(Protocol):
         """
         ...
 
+    async def admit(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
+        """Decide about something that a person points at, as if a tool opened it.
+
+        The reason says what allows it, too. Nothing is on record: what comes of it will be.
+        """
+        ...
+
 
 class ToolFault(StenoError):
     """A tool stumbled over a call before anybody could decide about it."""
@@ -99,6 +106,8 @@ class Gate:
         self._seal = seal
         self._complaints: set[str] = set()
         """What was told about grants that cannot be read."""
+        self._admitted: list[Rule] = []
+        """What was allowed for what people point at; it lasts as long as this gate."""
         self._memory = _Memory(Signet())
         self._read: tuple[int, Entry | None] = (0, None)
         """How many entries were read into the memory, and the last of them."""
@@ -136,6 +145,34 @@ class Gate:
             question = await _question(tool, call, decision.subjects)
         return await self._ask(question, notebook, self._approver)
 
+    async def admit(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
+        """Decide about what a person points at: by rules, or by asking."""
+        conversation = notebook.conversation
+        memory = self._remember(conversation.past(), Signet(conversation.id, self._seal))
+        decision = self._permissions.decide(
+            tool,
+            call,
+            mode=conversation.mode,
+            session=(*memory.grants.rules, *self._admitted),
+            standing=self._standing_rules(notebook),
+        )
+        if decision.kind is not DecisionKind.ASK:
+            is_allowed = decision.kind is DecisionKind.ALLOW
+            return Ruling(is_allowed, decision.rule if is_allowed else decision.reason)
+        question = await _question(tool, call, decision.subjects)
+        if self._approver is None:
+            how = f"; the rule {question.rule} would allow it" if question.rule else ""
+            return Ruling(False, f"{DENIED}: this has to be approved, and {NOBODY}{how}")
+        notebook.tell(Asked(question))
+        verdict = await self._approver.ask(question)
+        if not verdict.allowed:
+            return Ruling(False, refusal_of(verdict))
+        grant, scope = self._grant(verdict, question, notebook)
+        if grant is not None:
+            self._admitted.append(grant)
+            self._keep(grant, scope, notebook)
+        return Ruling(True, verdict.actor)
+
     async def _ask(self, question: Question, notebook: Notebook, approver: Approver) -> Ruling:
         call = question.call
         notebook.decide(call.id, ApprovalStatus.PENDING)
@@ -152,12 +189,18 @@ class Gate:
             signet = Signet(notebook.conversation.id, self._seal)
             audit = signet.sealed(audit_of(grant, scope), call, status)
         notebook.decide(call.id, status, actor=verdict.actor, reason=verdict.reason, audit=audit)
-        if grant is not None and self._grants is not None and scope in _STANDING:
-            try:
-                self._grants.add(str(grant), scope)
-            except StenoError as exc:
-                notebook.tell(_notice(f"{grant}: allowed now, but not kept: {exc}"))
+        if grant is not None:
+            self._keep(grant, scope, notebook)
         return Ruling(True, subjects=question.subjects)
+
+    def _keep(self, grant: Rule, scope: Scope, notebook: Notebook) -> None:
+        """Keep what is allowed for longer than a session."""
+        if self._grants is None or scope not in _STANDING:
+            return
+        try:
+            self._grants.add(str(grant), scope)
+        except StenoError as exc:
+            notebook.tell(_notice(f"{grant}: allowed now, but not kept: {exc}"))
 
     def _grant(
         self, verdict: Verdict, question: Question, notebook: Notebook

@@ -1,5 +1,6 @@
 """The loop: ask the model, record what it says, answer its calls, and again until it is done.
 
+    look up   what messages point at: files, images, resources  (steno.agent.lookup)
     request   what the model gets to see of the log            (steno.context)
     message   its answer, durable before anything is done about it
     results   its calls: checked, decided about, run, durable before the next request
@@ -12,7 +13,7 @@ or when the next run begins.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from decimal import Decimal
 from itertools import count
@@ -24,12 +25,13 @@ from steno.agent.compact import compact
 from steno.agent.events import Notice, NoticeCode, Recorded, TurnStarted
 from steno.agent.interrupted import settle
 from steno.agent.limits import Ending, RunResult
+from steno.agent.lookup import Reader, may_be_about_images
 from steno.agent.notebook import Notebook
 from steno.agent.setup import Setup
 from steno.agent.steering import Wheel
 from steno.agent.telemetry import Span
 from steno.context import Built, Change, ChangeCode
-from steno.entry import Repair
+from steno.entry import Entry, Repair
 from steno.errors import (
     ContextOverflow,
     InvalidRequest,
@@ -38,6 +40,7 @@ from steno.errors import (
     ProtocolError,
     ProviderError,
     StenoError,
+    Unresolved,
 )
 from steno.message import AssistantMessage, UserMessage
 from steno.ports import Stream
@@ -73,6 +76,9 @@ class Run:
         self._target = setup.target
         self._prompt: UserMessage | None = None
         """What is to be heard first; None once it is on record."""
+        self._prompt_entry: Entry | None = None
+        self._refused = ""
+        """Why the model took no images, if it did not."""
         self._step: asyncio.Task[bool] | None = None
         self._is_interrupted = False
         self._told: set[tuple[str, str | None]] = set()
@@ -90,7 +96,7 @@ class Run:
         try:
             async with timeout:
                 return await self._work()
-        except (ProviderError, ProtocolError, InvalidRequest) as exc:
+        except (ProviderError, ProtocolError, InvalidRequest, Unresolved) as exc:
             return self._end(Ending.FAILED, str(exc), exc)
         except TimeoutError:
             if not timeout.expired():
@@ -108,7 +114,8 @@ class Run:
             was_interrupted, self._is_interrupted = self._is_interrupted, False
             is_to_go_on = is_to_go_on and not was_interrupted
             heard = self._wheel.after_calls() if is_to_go_on else self._wheel.after_run()
-            self._hear(heard)
+            for said in heard:
+                self._hear(said)
             if not is_to_go_on and not heard:
                 if was_interrupted:
                     return self._end(Ending.INTERRUPTED)
@@ -125,25 +132,28 @@ class Run:
             self._step.cancel()
 
     async def _begin(self) -> bool:
-        """Answer what an earlier run left behind; go on."""
+        """Answer what an earlier run left behind, and look at what has changed since; go on."""
         conversation = self._notebook.conversation
         if self._setup.model and conversation.model != self._setup.model:
             self._notebook.tell(Recorded(conversation.change_model(self._setup.model)))
         if self._setup.limits.cost is not None and self._cost() is None:
             self._notebook.tell(Notice(NoticeCode.LIMIT, NO_PRICE))
         await settle(self._setup.dispatcher, self._notebook)
+        if self._setup.lookup is not None:
+            await self._setup.lookup.renew(self._notebook, self._reader)
+            await self._setup.lookup.tell_changes(self._notebook)
         return True
 
     def _hear_prompt(self) -> None:
         """Record what a person said to begin with, whatever became of the calls before it."""
         self._notebook.answer_outstanding(NOT_RUN)
         prompt, self._prompt = self._prompt, None
-        self._hear([] if prompt is None else [prompt])
+        if prompt is not None:
+            self._prompt_entry = self._hear(prompt)
 
-    def _hear(self, said: Iterable[UserMessage]) -> None:
+    def _hear(self, said: UserMessage) -> Entry:
         audit = None if self._setup.actor is None else {"actor": self._setup.actor}
-        for message in said:
-            self._notebook.record(message, audit=audit)
+        return self._notebook.record(said, audit=audit)
 
     async def _step_or_interruption(self, step: _Step) -> bool:
         """Do one step in a task of its own, so that it can be stopped and the run can go on."""
@@ -168,11 +178,35 @@ class Run:
 
     async def _turn(self) -> bool:
         """Get one answer and answer its calls; tell whether the model is to go on."""
+        if self._setup.lookup is not None:
+            await self._setup.lookup.open(
+                self._notebook, self._reader, self._prompt_entry, is_first=self._turns == 0
+            )
         message = self._message = await self._ask()
         calls = message.tool_calls
         if calls:
             await self._setup.dispatcher.answer(calls, self._notebook)
         return bool(calls) or message.stop_reason is StopReason.PAUSE
+
+    # -- what messages point at --------------------------------------------------------------
+
+    @property
+    def _reader(self) -> Reader:
+        return Reader(self._target.vision, self._refused)
+
+    async def _does_without_images(self, exc: StenoError) -> bool:
+        """Show as text what a model would not take as an image, if that may be why it said no."""
+        lookup = self._setup.lookup
+        if lookup is None or self._refused or not may_be_about_images(exc):
+            return False
+        if not lookup.shows_images(self._notebook):
+            return False
+        self._refused = str(exc)
+        self._target = replace(self._target, vision=False)
+        problems = await lookup.renew(self._notebook, self._reader)
+        if problems:
+            raise Unresolved(f"{exc}; {'; '.join(problems)}") from exc
+        return True
 
     # -- one turn ----------------------------------------------------------------------------
 
@@ -188,6 +222,8 @@ class Run:
                     message = await self._listen(built.request, span)
             except (ProviderError, ProtocolError) as exc:
                 has_begun = self._last_entry() != last
+                if not has_begun and await self._does_without_images(exc):
+                    continue
                 is_too_long = isinstance(exc, ContextOverflow)
                 if number == _MOST_TRIES or not (is_too_long or (has_begun and exc.retryable)):
                     raise
@@ -320,7 +356,8 @@ class Run:
     def _leave(self) -> None:
         """Answer what nobody will run any more, and record what was said and not heard yet."""
         self._hear_prompt()
-        self._hear(self._wheel.after_run())
+        for said in self._wheel.after_run():
+            self._hear(said)
 
     def _why_not_whole(self) -> str:
         """Return why the last answer may not be all that the model had to say; empty if it is."""

@@ -15,7 +15,7 @@ from typing import Any, Final, Never, Self, cast, final
 from steno.agent.gate import Ruling
 from steno.agent.notebook import Notebook
 from steno.agent.runner import Around
-from steno.agent.tape import Tape, is_made, is_not_run, is_stopped, is_unknown
+from steno.agent.tape import Tape, is_made, is_not_run, is_partial, is_stopped, is_unknown
 from steno.assemble import Assembler
 from steno.call import InvalidToolCall, ToolCall
 from steno.chain import digest_of
@@ -30,13 +30,14 @@ from steno.entry import (
     Mode,
     ModeChange,
     ModelChange,
+    P,
     Payload,
     Resolution,
     Rewind,
 )
 from steno.errors import CutShort, LogError, Missing, ProviderError
 from steno.event import Event
-from steno.message import AssistantMessage, Message, ToolResultMessage
+from steno.message import AssistantMessage, ToolResultMessage
 from steno.outcome import Outcome
 from steno.ports import Capability, Stage, Tool, ToolOutput
 from steno.record import MAIN
@@ -48,7 +49,6 @@ from steno.usage import StopReason
 _AFTER_THE_END: Final = "end"
 _APPENDED: Final = (ModeChange, ModelChange, Label, Compaction, Resolution, Feedback, Approval)
 """What is most often recorded beside a run. The rest is read back as it is, which takes longer."""
-_PARTIAL: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
 class Over(LogError):
@@ -158,14 +158,6 @@ class Play:
         self.attempt = None
 
 
-def is_partial(entry: Entry, coming: Entry | None) -> bool:
-    """Tell whether an answer broke off, so that nobody ran what it calls for."""
-    message = entry.payload
-    if not isinstance(message, AssistantMessage) or message.stop_reason not in _PARTIAL:
-        return False
-    return not message.tool_calls or coming is None or is_not_run(coming)
-
-
 @final
 class _Journal:
     """Holds what was played so far (`steno.ports.Journal`)."""
@@ -176,8 +168,8 @@ class _Journal:
     def put_aside(self, payload: Payload) -> Payload:
         return payload  # what was large lies elsewhere already
 
-    def bring_back(self, message: Message) -> Message:
-        return message
+    def bring_back(self, payload: P) -> P:
+        return payload
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
         self._play.accept(entry, digest)
@@ -308,6 +300,10 @@ class RecordedGate:
     def denies(self, tool: Tool, subject: str) -> bool:
         """Deny nothing: no tool is run that could come across something."""
         return False
+
+    async def admit(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
+        """Open nothing: what messages point at is on record."""
+        return Ruling(False)
 
     async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
         """Record what was decided about a call, once more. Raises Over if nothing was."""

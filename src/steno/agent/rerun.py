@@ -98,6 +98,9 @@ class _ReusingGate:
     def denies(self, tool: Tool, subject: str) -> bool:
         return self._gate.denies(tool, subject)
 
+    async def admit(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
+        return await self._gate.admit(tool, call, notebook)
+
     async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
         entry = self._reuse.choose(call)
         if entry is None:

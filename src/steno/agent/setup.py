@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from steno.agent.dispatch import Dispatcher
 from steno.agent.limits import Limits
+from steno.agent.lookup import Lookup
 from steno.agent.telemetry import Telemetry
 from steno.context import ContextBuilder, Count, Target
 from steno.ports import Provider
@@ -18,6 +19,8 @@ class Setup(NamedTuple):
 
     provider: Provider
     dispatcher: Dispatcher
+    lookup: Lookup | None
+    """Opens what messages point at; None where nobody does."""
     builder: ContextBuilder
     counter: Count
     """Counts tokens."""

@@ -22,12 +22,14 @@ from steno.errors import Damaged, Missing
 from steno.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.outcome import Outcome
 from steno.record import MAIN, Record
+from steno.usage import StopReason
 
 _AUDITS: Final = {
     UserMessage: frozenset({"actor"}),
     AssistantMessage: frozenset({"model", "response_model", "response_id"}),
 }
 """What a run notes beside what is said."""
+_PARTIAL: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
 # -- what entries are ------------------------------------------------------------------------
@@ -64,6 +66,14 @@ def is_stopped(entry: Entry) -> bool:
 def is_unknown(entry: Entry) -> bool:
     """Tell whether an entry answers a call of which nobody knows whether it ran."""
     return entry.decision is not None and _is_cancelled(entry, UNKNOWN)
+
+
+def is_partial(entry: Entry, coming: Entry | None) -> bool:
+    """Tell whether an answer broke off, so that nobody ran what it calls for."""
+    message = entry.payload
+    if not isinstance(message, AssistantMessage) or message.stop_reason not in _PARTIAL:
+        return False
+    return not message.tool_calls or coming is None or is_not_run(coming)
 
 
 def _is_cancelled(entry: Entry, text: str) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from steno.entry import Entry, Payload
-from steno.message import Message
+from steno.entry import Entry, P, Payload
 
 
 class Journal(Protocol):
@@ -16,8 +15,8 @@ class Journal(Protocol):
         """Return the payload as it is to be recorded: what is large lies elsewhere by then."""
         ...
 
-    def bring_back(self, message: Message) -> Message:
-        """Return a message with what was put aside in it again. Raises Missing, Damaged."""
+    def bring_back(self, payload: P) -> P:
+        """Return a payload with what was put aside in it again. Raises Missing, Damaged."""
         ...
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:

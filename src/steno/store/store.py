@@ -21,10 +21,10 @@ from steno.aside import bring_back, digests_of, put_aside
 from steno.chain import BadRecord, Verification, digest_of, redacted, verify
 from steno.codec import encode_record
 from steno.conversation import Conversation
-from steno.entry import Entry, Payload, Redacted, Redaction
+from steno.entry import Entry, P, Payload, Redacted, Redaction
 from steno.errors import Conflict, Damaged, InvalidDocument, Missing
 from steno.identity import new_id, utc_now
-from steno.message import ChatMessage, Message, UserMessage
+from steno.message import ChatMessage, UserMessage
 from steno.record import MAIN, Header, Record
 from steno.store.words import snippet, words_of
 from steno.views import text_of
@@ -301,7 +301,7 @@ class Store(ABC):
         """Return a payload whose images and long results lie in blobs, and put them there."""
         return put_aside(payload, self.put_blob)
 
-    def bring_back(self, payload: Payload) -> Payload:
+    def bring_back(self, payload: P) -> P:
         """Return a payload with everything that was put aside in it again.
 
         Raises Missing and Damaged if a blob is not there as it was.
@@ -355,8 +355,8 @@ class _Journal:
     def put_aside(self, payload: Payload) -> Payload:
         return self._store.put_aside(payload)
 
-    def bring_back(self, message: Message) -> Message:
-        return bring_back(message, self._store.blob)
+    def bring_back(self, payload: P) -> P:
+        return bring_back(payload, self._store.blob)
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
         self._store.append(self._session, entry, branch=branch, digest=digest, expected=expected)
