@@ -60,6 +60,14 @@ class TextFile(NamedTuple):
         return "utf-8-sig" if self.mark and self.encoding == "utf-8" else self.encoding
 
     @property
+    def lines(self) -> list[str]:
+        """The lines without their ends; a last line that is empty is none."""
+        lines = self.text.split("\n")
+        if not lines[-1]:
+            lines.pop()
+        return [line.removesuffix("\r") for line in lines]
+
+    @property
     def line_end(self) -> str:
         """What most lines end with: CR LF or LF."""
         return "\r\n" if self.text.count("\r\n") * 2 > self.text.count("\n") else "\n"
@@ -67,6 +75,11 @@ class TextFile(NamedTuple):
     def bytes_of(self, text: str) -> bytes:
         """Return another text as bytes, in the same way. Raises UnicodeEncodeError."""
         return self.mark + text.encode(self.encoding)
+
+
+def numbered(number: int, line: str) -> str:
+    """Return a line as models are shown it, as in `cat -n`: its number, a tab, the line."""
+    return f"{number:6}\t{line}\n"
 
 
 def read_text(data: bytes) -> TextFile | None:

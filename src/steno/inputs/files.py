@@ -1,0 +1,247 @@
+"""Files, folders and patterns that a person points at, and what a model sees in their place.
+
+A path is decided about by the name that the workspace has for it, and then just that is opened:
+whatever is swapped in between leads nowhere. What was shown counts as read, so the model may
+change it. All of what a reference is about is shown, or nothing is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Sequence
+from typing import Final, assert_never, final
+
+from steno.content import FileReference, Text
+from steno.entry import Resolution, ResolutionStatus
+from steno.errors import ToolFailed
+from steno.inputs.extract import Extract, TooLong, extract
+from steno.inputs.listing import Listing, is_pattern, list_folder, matching, nearest
+from steno.inputs.seen import (
+    SeenFile,
+    SeenFiles,
+    SeenFolder,
+    came,
+    changed,
+    changes_of,
+    gone,
+    read_seen,
+    unreadable,
+)
+from steno.ports import Capability, Finding, Viewer
+from steno.tools.descent import quoted
+from steno.tools.globs import printable
+from steno.tools.ripgrep import engine_for
+from steno.tools.search import Engine
+from steno.tools.workspace import Fingerprint, Workspace
+from steno.value import Quiet
+
+
+@final
+class FileLimits(Quiet, frozen=True, kw_only=True):
+    """How much a reference may bring into a conversation."""
+
+    most_bytes: int = 256 * 1024
+    """Of what is shown, with the numbers of lines."""
+    most_files: int = 20
+    """That a pattern may name."""
+    most_listed: int = 500
+    """Of what is in a folder; the rest is counted."""
+
+
+DEFAULT_LIMITS: Final = FileLimits()
+
+
+@final
+class Files:
+    """Opens what people point at in a workspace, with the rights of the tool `read`."""
+
+    def __init__(
+        self,
+        workspace: Workspace | None,
+        *,
+        limits: FileLimits = DEFAULT_LIMITS,
+        engine: Engine | None = None,
+    ) -> None:
+        """Take the best engine to find files that there is, unless one is given."""
+        self._workspace: Final = workspace
+        self._limits: Final = limits
+        self._given: Final = engine
+
+    async def resolve(self, reference: FileReference, viewer: Viewer) -> Finding:
+        """Open a file, a folder or what a pattern names. What fails is a finding with an error."""
+        try:
+            return await self._resolve(reference, viewer)
+        except ToolFailed as exc:
+            return Finding(error=str(exc))
+
+    def is_current(self, reference: FileReference, resolution: Resolution, viewer: Viewer) -> bool:
+        """Tell whether it was resolved: a file that was shown is not shown anew by itself."""
+        return resolution.status is ResolutionStatus.RESOLVED
+
+    async def changes(self, reference: FileReference, resolution: Resolution) -> tuple[str, ...]:
+        """Return which of the files are not what they were when they were shown. Never raises."""
+        workspace, seen = self._workspace, read_seen(resolution.details)
+        if workspace is None or seen is None:
+            return ()
+        match seen:
+            case SeenFile():
+                return await asyncio.to_thread(changes_of, workspace, (seen,))
+            case SeenFolder():
+                return await self._changes_of_folder(workspace, seen)
+            case SeenFiles():
+                return await self._changes_of_files(workspace, reference.path, seen)
+            case _:
+                assert_never(seen)
+
+    # -- opening -----------------------------------------------------------------------------
+
+    async def _resolve(self, reference: FileReference, viewer: Viewer) -> Finding:
+        workspace = self._workspace
+        if workspace is None:
+            raise ToolFailed(
+                f"{quoted(reference.path)}: there is no workspace, so no file can be opened;"
+                " name a folder to work in"
+            )
+        name = await asyncio.to_thread(workspace.relative, reference.path)
+        if not await asyncio.to_thread(workspace.strict.exists, name):
+            if is_pattern(reference.path):
+                return await self._show_matching(workspace, reference, viewer)
+            raise ToolFailed(await asyncio.to_thread(_not_there, workspace, name))
+        rule = await _permitted(viewer, name, reference)
+        if await asyncio.to_thread(_is_folder, workspace, name):
+            return await self._show_folder(workspace, reference, name, rule=rule)
+        return await asyncio.to_thread(self._show_file, workspace, reference, name, rule)
+
+    def _show_file(
+        self, workspace: Workspace, reference: FileReference, name: str, rule: str
+    ) -> Finding:
+        data = workspace.strict.read_file(name)
+        text, details = extract(name, data, reference, most_bytes=self._limits.most_bytes)
+        workspace.strict.remember(name, data)
+        return Finding(content=(Text(text),), details={**details, "allowed_by": rule})
+
+    async def _show_folder(
+        self, workspace: Workspace, reference: FileReference, name: str, *, rule: str
+    ) -> Finding:
+        _check_without_lines(reference, "a folder")
+        text, left_out = await self._listing(workspace, name)
+        details = {
+            "kind": "folder",
+            "path": name,
+            "sha256": _sha256(text),
+            "left_out": left_out,
+            "allowed_by": rule,
+        }
+        note = f"{printable(name)}: holds {left_out:,} more names than are shown"
+        return Finding(content=(Text(text),), details=details, note=note if left_out else "")
+
+    async def _show_matching(
+        self, workspace: Workspace, reference: FileReference, viewer: Viewer
+    ) -> Finding:
+        _check_without_lines(reference, "a pattern")
+        names = await matching(workspace, self._engine(workspace), reference.path)
+        if not names:
+            raise ToolFailed(
+                f"{quoted(reference.path)}: no file fits; what is hidden or ignored is left out"
+            )
+        if len(names) > self._limits.most_files:
+            raise ToolFailed(
+                f"{quoted(reference.path)}: {len(names):,} files fit, and no more than"
+                f" {self._limits.most_files} can be shown; narrow the pattern"
+            )
+        rules = [await _permitted(viewer, name, reference) for name in names]
+        extracts = await asyncio.to_thread(self._extracts, workspace, reference, names)
+        return Finding(
+            content=tuple([Text(text) for text, _ in extracts]),
+            details={
+                "kind": "pattern",
+                "files": [
+                    {**details, "allowed_by": rule}
+                    for (_, details), rule in zip(extracts, rules, strict=True)
+                ],
+            },
+        )
+
+    def _extracts(
+        self, workspace: Workspace, reference: FileReference, names: Sequence[str]
+    ) -> list[Extract]:
+        room = self._limits.most_bytes
+        extracts: list[Extract] = []
+        contents: dict[str, bytes] = {}
+        try:
+            for name in names:
+                data = workspace.strict.read_file(name)
+                extracts.append(extract(name, data, reference, most_bytes=room))
+                room -= len(extracts[-1].text.encode())
+                contents[name] = data
+        except TooLong:
+            raise ToolFailed(
+                f"{quoted(reference.path)}: {len(names)} files fit, which are together too long to"
+                " be shown; narrow the pattern"
+            ) from None
+        for name, data in contents.items():
+            workspace.strict.remember(name, data)
+        return extracts
+
+    # -- looking again -----------------------------------------------------------------------
+
+    async def _changes_of_folder(self, workspace: Workspace, seen: SeenFolder) -> tuple[str, ...]:
+        try:
+            if not await asyncio.to_thread(workspace.strict.exists, seen.path):
+                return (gone(seen.path),)
+            listing = await self._listing(workspace, seen.path)
+        except ToolFailed:
+            return (unreadable(seen.path),)
+        return () if _sha256(listing.text) == seen.sha256 else (changed(seen.path),)
+
+    async def _changes_of_files(
+        self, workspace: Workspace, pattern: str, seen: SeenFiles
+    ) -> tuple[str, ...]:
+        changes = await asyncio.to_thread(changes_of, workspace, seen.files)
+        if not is_pattern(pattern):
+            return changes
+        try:
+            names = await matching(workspace, self._engine(workspace), pattern)
+        except ToolFailed:
+            return changes  # the folder is gone, and all of its files with it
+        known = {file.path for file in seen.files}
+        return (*changes, *came([name for name in names if name not in known]))
+
+    async def _listing(self, workspace: Workspace, name: str) -> Listing:
+        most = self._limits.most_listed
+        return await list_folder(workspace, self._engine(workspace), name, most=most)
+
+    def _engine(self, workspace: Workspace) -> Engine:
+        return engine_for(workspace) if self._given is None else self._given
+
+
+async def _permitted(viewer: Viewer, name: str, reference: FileReference) -> str:
+    """Return what allows a file or folder to be read. Raises ToolFailed."""
+    first, last = reference.start_line, reference.end_line or reference.start_line
+    preview = name if first is None else f"{name}, lines {first} to {last}"
+    return await viewer.permits("read", Capability.READ, name, preview=preview)
+
+
+def _not_there(workspace: Workspace, name: str) -> str:
+    near = nearest(workspace, name)
+    hint = "" if near is None else f"; do you mean {quoted(near)}?"
+    return f"{quoted(name)}: there is no such file or folder{hint}"
+
+
+def _is_folder(workspace: Workspace, name: str) -> bool:
+    """Tell how to open something; if that changes before it is opened, opening fails."""
+    try:
+        return stat.S_ISDIR(os.lstat(workspace.root / name).st_mode)
+    except OSError:
+        return False
+
+
+def _check_without_lines(reference: FileReference, what: str) -> None:
+    if reference.start_line is not None:
+        raise ToolFailed(f"{quoted(reference.path)}: is {what}, which has no lines; name a file")
+
+
+def _sha256(text: str) -> str:
+    return Fingerprint.of(text.encode()).sha256

@@ -1,0 +1,84 @@
+"""What the tests about files share: somebody at the door, and a reference that is resolved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any
+
+from steno.content import FileReference, Text
+from steno.entry import Resolution, ResolutionStatus
+from steno.errors import ToolFailed
+from steno.inputs.files import Files
+from steno.ports import Capability, Finding, Viewer
+
+LIMIT_S = 20.0
+
+
+class Door:
+    """Lets everything be read but what is denied, and does something meanwhile if told to."""
+
+    def __init__(
+        self, *, denied: Collection[str] = (), meanwhile: Callable[[], object] | None = None
+    ) -> None:
+        self.denied = denied
+        self.meanwhile = meanwhile
+        self.asked: list[tuple[str, Capability, str]] = []
+
+    async def __call__(
+        self, tool: str, capability: Capability, subject: str, *, preview: str = ""
+    ) -> str:
+        self.asked.append((tool, capability, subject))
+        if subject in self.denied:
+            raise ToolFailed(f"permission denied: a rule forbids to read {subject}")
+        if self.meanwhile is not None:
+            self.meanwhile()
+        return "the test"
+
+
+def resolve(files: Files, path: str, *lines: int, permits: Any = None) -> Finding:
+    viewer = Viewer(permits=Door() if permits is None else permits)
+    return asyncio.run(asyncio.wait_for(files.resolve(reference(path, *lines), viewer), LIMIT_S))
+
+
+def reference(path: str, *lines: int) -> FileReference:
+    first, last = (*lines, None, None)[:2]
+    return FileReference(path=path, start_line=first, end_line=last)
+
+
+def texts_of(finding: Finding) -> list[str]:
+    assert finding.error is None
+    return [block.text for block in finding.content if isinstance(block, Text)]
+
+
+def text_of(finding: Finding) -> str:
+    (text,) = texts_of(finding)
+    return text
+
+
+def details_of(finding: Finding) -> dict[str, Any]:
+    assert finding.details is not None
+    return dict(finding.details)
+
+
+def error_of(finding: Finding) -> str:
+    assert finding.error is not None
+    assert finding.content == ()
+    return finding.error
+
+
+def recorded(finding: Finding) -> Resolution:
+    """Return what the log keeps of a finding."""
+    return Resolution(
+        target="a",
+        block=0,
+        status=ResolutionStatus.FAILED if finding.error else ResolutionStatus.RESOLVED,
+        content=finding.content,
+        error=finding.error,
+        details=finding.details,
+    )
+
+
+def changes(files: Files, path: str, finding: Finding) -> tuple[str, ...]:
+    changes = files.changes(reference(path), recorded(finding))
+    return asyncio.run(asyncio.wait_for(changes, LIMIT_S))

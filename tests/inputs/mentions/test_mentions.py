@@ -1,0 +1,244 @@
+"""An `@` in a prompt points at something, unless it belongs to an address, to code or to a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steno.content import FileReference, Image, ImageFile, ImageUrl, Resource
+from steno.errors import InvalidValue
+from steno.inputs.mentions import Mentions, read_mentions
+from steno.tools.workspace import Workspace
+
+
+def file(path: str, first: int | None = None, last: int | None = None) -> FileReference:
+    return FileReference(path=path, start_line=first, end_line=last)
+
+
+def image(path: str) -> Image:
+    return Image(source=ImageFile(path))
+
+
+def read(workspace: Workspace | None, text: str) -> Mentions:
+    found = read_mentions(text, workspace=workspace, servers={"docs", "my-server"})
+    assert "\\@" in text or found.text == text
+    return found
+
+
+@pytest.mark.requirement("S2-03")
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        ("@a.py", file("a.py")),
+        ("Look at @a.py:10", file("a.py", 10)),
+        ("Look at @a.py:10-20 please", file("a.py", 10, 20)),
+        ("@./src/../a.py", file("a.py")),
+        ('See @"my notes.md"', file("my notes.md")),
+        ("See @'my notes.md':3-4.", file("my notes.md", 3, 4)),
+        ('@"it\'s"', file("it's")),
+        ("What is in @src/?", file("src")),
+        ("What is in @src?", file("src")),
+        ("@Makefile", file("Makefile")),
+        ("@src/**/*.py", file("src/**/*.py")),
+        ("@*.{py,ts}", file("*.{py,ts}")),
+        ("(see @src/*.{py,ts})", file("src/*.{py,ts}")),
+        ("@*", file("*")),
+        ("@shot.PNG", image("shot.PNG")),
+        ("@none.jpeg", image("none.jpeg")),
+        ('@"two words.webp"', image("two words.webp")),
+        ("@shot.PNG:3", file("shot.PNG", 3)),
+        ("@*.png", file("*.png")),
+        ("@[id].png", image("[id].png")),
+        ("@docs:file:///a/b.md", Resource(server="docs", uri="file:///a/b.md")),
+        ("(@my-server:demo://x/1)", Resource(server="my-server", uri="demo://x/1")),
+    ],
+)
+def test_a_mention_points_at_something(workspace: Workspace, text: str, block: object) -> None:
+    assert read(workspace, text).blocks == (block,)
+
+
+def test_an_absolute_path_is_a_mention(workspace: Workspace, folder: Path) -> None:
+    path = f"{folder}/src/main.py"
+    found = read(workspace, f"See @{path}:1, and then @/etc/passwd.")
+    assert found.blocks == (file(path, 1), file("/etc/passwd"))
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("@https://host/x.png", "https://host/x.png"),
+        ("See @http://host/x.JPG?size=1#a.", "http://host/x.JPG?size=1#a"),
+        ("@HTTPS://host/x.gif", "https://host/x.gif"),
+    ],
+)
+def test_the_address_of_an_image_is_a_mention(workspace: Workspace, text: str, url: str) -> None:
+    assert read(workspace, text).blocks == (Image(source=ImageUrl(url)),)
+
+
+@pytest.mark.parametrize("address", ["https://host/page", "https://[x.png", "http://host"])
+def test_any_other_address_is_left_as_text(workspace: Workspace, address: str) -> None:
+    found = read(workspace, f"@{address}")
+    assert found.blocks == ()
+    (note,) = found.notes
+    assert note.endswith("only images are fetched from addresses; left as text")
+
+
+@pytest.mark.parametrize("before", ["", " ", "\n", "\t", "(", "[", "{", "<", '"', "'", "«", "“"])
+def test_a_mention_stands_behind_white_space_or_what_opens_something(
+    workspace: Workspace, before: str
+) -> None:
+    assert read(workspace, f"{before}@a.py").blocks == (file("a.py"),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "me@a.py",
+        "Mail joe.b@src/main.py or <joe@a.py>",
+        "x/@a.py",
+        "@ a.py",
+        "@",
+        "@@a.py",
+        "a @.",
+        "@...",
+        "@?!",
+        '@""',
+        "no @\n",
+    ],
+)
+def test_other_signs_are_no_mentions(workspace: Workspace, text: str) -> None:
+    assert read(workspace, text) == Mentions(text, (), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        ("(@a.py).", file("a.py")),
+        ("@a.py, @a.py: @a.py; @a.py! @a.py?", file("a.py")),
+        ('"@a.py"', file("a.py")),
+        ("«@a.py»…", file("a.py")),
+        ("@a.py:3-4).", file("a.py", 3, 4)),
+        ("@odd.", file("odd.")),
+        ("@odd..", file("odd.")),
+        ("@odd:10", file("odd:10")),
+        ("@odd:10:2.", file("odd:10", 2)),
+        ("@what?!", file("what?!")),
+        ("(@copy(1).txt)", file("copy(1).txt")),
+    ],
+)
+def test_punctuation_belongs_to_the_sentence_unless_there_is_such_a_file(
+    workspace: Workspace, text: str, block: FileReference
+) -> None:
+    assert read(workspace, text) == Mentions(text, (block,), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        ("@none/such", file("none/such")),
+        ("@mian.py", file("mian.py")),
+        ("@none:3", file("none", 3)),
+        ("@types/node", file("types/node")),
+    ],
+)
+def test_what_looks_like_a_path_is_one_even_if_it_is_not_there(
+    workspace: Workspace, text: str, block: FileReference
+) -> None:
+    note = f"{text}: there is no such file; write \\@ if none is meant"
+    assert read(workspace, text) == Mentions(text, (block,), (note,))
+
+
+def test_what_is_quoted_is_a_path(workspace: Workspace) -> None:
+    assert read(workspace, '@"none such"').blocks == (file("none such"),)
+
+
+@pytest.mark.parametrize(
+    "word", ["alice", "dataclass", "pytest.fixture", "v1.2", "joe@mastodon.social"]
+)
+def test_any_other_word_is_left_as_text_with_a_note(workspace: Workspace, word: str) -> None:
+    text = f"Ask @{word}, and @{word}."
+    note = f"@{word}: there is no such file; left as text"
+    assert read(workspace, text) == Mentions(text, (), (note,))
+
+
+def test_pasted_code_points_at_nothing(workspace: Workspace) -> None:
+    text = '@app.get("/items/{id}")\ndef f(): ...\n@click.option(\'--a/--no-a\')\n@Test(x="/y.py")'
+    assert read(workspace, text).blocks == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`@a.py`",
+        "`` ` @a.py``",
+        "see `x @a.py y` there",
+        "```\n@a.py\n```",
+        "```python\n@a.py\n@alice\n",
+        "~~~\n```\n@a.py\n~~~",
+        "1. do\n\n   ````\n   ```\n   @a.py\n   ````\n",
+        "> ```\n> @a.py\n> ```",
+        "`a\n@a.py`",
+    ],
+)
+def test_in_code_nothing_is_a_mention(workspace: Workspace, text: str) -> None:
+    assert read(workspace, text) == Mentions(text, (), ())
+    behind = f"{text}\n\n@a.py" if "python" not in text else text
+    assert read(workspace, behind).blocks == ((file("a.py"),) if behind != text else ())
+
+
+@pytest.mark.parametrize(
+    "text", ["a ` and @a.py", "``a` @a.py", "`a\n\n@a.py`", "``` a ``` @a.py", "`x` @a.py `y`"]
+)
+def test_backticks_without_their_like_are_no_code(workspace: Workspace, text: str) -> None:
+    assert read(workspace, text).blocks == (file("a.py"),)
+
+
+def test_an_escaped_sign_is_text_without_its_backslash(workspace: Workspace) -> None:
+    text = "\\@a.py, (\\@types/node) and @a.py; `\\@x` C:\\dir\\@y \\\\@z \\@"
+    found = read(workspace, text)
+    assert found.text == "@a.py, (@types/node) and @a.py; `\\@x` C:\\dir\\@y \\\\@z \\@"
+    assert found.blocks == (file("a.py"),)
+    assert found.notes == ()
+
+
+def test_what_is_mentioned_twice_is_one_block(workspace: Workspace) -> None:
+    text = "@a.py @src/main.py @./a.py @a.py:1 @'a.py'"
+    assert read(workspace, text).blocks == (file("a.py"), file("src/main.py"), file("a.py", 1))
+
+
+@pytest.mark.requirement("S2-13")
+@pytest.mark.parametrize("mention", ["@a.py:0", "@a.py:20-10", "@'a.py':0", "@a.py:1-9999999999"])
+def test_lines_that_cannot_be_are_refused(workspace: Workspace, mention: str) -> None:
+    with pytest.raises(InvalidValue, match="line"):
+        read(workspace, mention)
+
+
+@pytest.mark.parametrize("mention", ["@../x", "@src/../../x.png", "@'..'", "@../work/a.py"])
+def test_a_path_that_climbs_out_is_refused_with_what_to_do(
+    workspace: Workspace, mention: str
+) -> None:
+    with pytest.raises(InvalidValue, match=r"leads out of the working folder.*--add-dir"):
+        read(workspace, mention)
+
+
+def test_a_path_with_a_nul_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(InvalidValue, match="NUL"):
+        read(workspace, "@a\0.py")
+
+
+def test_a_server_that_is_not_there_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(InvalidValue, match="'other': there is no such server"):
+        read(workspace, "@other:demo://x")
+
+
+@pytest.mark.requirement("S2-12")
+def test_without_a_workspace_paths_are_still_mentions(workspace: Workspace) -> None:
+    found = read(None, "@a.py @Makefile")
+    assert found.blocks == (file("a.py"),)
+    assert found.notes == ("@Makefile: there is no such file; left as text",)
+
+
+def test_a_note_about_a_very_long_word_is_short(workspace: Workspace) -> None:
+    (note,) = read(workspace, "@" + "x" * 100_000).notes
+    assert len(note) < 300
