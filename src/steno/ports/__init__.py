@@ -11,7 +11,7 @@ from steno.ports.carrier import Answer, Outgoing, Transport, without_secrets
 from steno.ports.kept import Blobs, Journal
 from steno.ports.model import Provider, Stream
 from steno.ports.resolver import Finding, Permits, Pointer, Resolver, Viewer
-from steno.ports.tool import UNSURE, Capability, Stage, Tool, ToolOutput
+from steno.ports.tool import UNSURE, Capability, Fit, Stage, Tool, ToolOutput
 
 __all__ = [
     "UNSURE",
@@ -20,6 +20,7 @@ __all__ = [
     "Blobs",
     "Capability",
     "Finding",
+    "Fit",
     "Grants",
     "Journal",
     "Outgoing",

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, Final, Protocol, final
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, final
 
 from steno.call import ToolCall
-from steno.content import Text
+from steno.content import Image, Text
 from steno.message import ResultBlock
 from steno.outcome import Outcome
 from steno.tool import ToolDefinition
 from steno.value import Quiet
 
+Fit: TypeAlias = Callable[[bytes], Image]
+"""Makes an image one that a model takes, small and without metadata.
+
+Raises ToolFailed for what is no image, ImportError where the parts for it are not installed.
+"""
 UNSURE: Final = "\n"
 """How a subject begins that may turn out to be anything: no pattern but `*` alone covers it."""
 

@@ -11,11 +11,11 @@ from msgspec import Meta, Struct
 from steno.call import ToolCall
 from steno.content import Image, ImageData
 from steno.errors import Damaged, Missing, ToolFailed
-from steno.ports import Capability, Stage, ToolOutput
+from steno.ports import Capability, Fit, Stage, ToolOutput
 from steno.tool import ToolDefinition
 from steno.tools.arguments import arguments_of, decided_path
 from steno.tools.descent import quoted
-from steno.tools.text_file import TextFile, image_type, kind_of, read_text
+from steno.tools.text_file import TextFile, image_type, kind_of, numbered, read_text
 from steno.tools.truncate import BLOB, MOST_BYTES, MOST_LINES
 from steno.tools.workspace import Workspace
 
@@ -54,8 +54,9 @@ _DEFINITION: Final = ToolDefinition.from_type(
 class ReadTool:
     """Reads files of a workspace, and remembers that the model has seen them."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, fit: Fit | None = None) -> None:
         self._workspace = workspace
+        self._fit = fit
         self.definition = _DEFINITION
         self.capability = Capability.READ
         self.ruled_as: Final[tuple[str, ...]] = ()
@@ -85,15 +86,18 @@ class ReadTool:
             return _show(data, text, wanted, name=name)
         workspace = self._workspace.strict
         data = workspace.read_file(name)
-        output = _show(data, read_text(data), wanted, name=name)
+        output = _show(data, read_text(data), wanted, name=name, fit=self._fit)
         workspace.remember(name, data)
         return output
 
 
-def _show(data: bytes, text: TextFile | None, wanted: _Arguments, *, name: str) -> ToolOutput:
+def _show(
+    data: bytes, text: TextFile | None, wanted: _Arguments, *, name: str, fit: Fit | None = None
+) -> ToolOutput:
     details: dict[str, Any] = {"path": name, "bytes": len(data)}
     if mime_type := image_type(data):
-        return _show_image(data, mime_type, details)
+        image = _fitted(data, fit, name) or _as_it_is(data, mime_type, name)
+        return ToolOutput(content=(image,), details={**details, "mime_type": mime_type})
     if text is None:
         raise ToolFailed(
             f"{quoted(wanted.path)}: is not text but {kind_of(data)} of {len(data):,} bytes"
@@ -108,20 +112,29 @@ def _recall(sha256: str, stage: Stage) -> bytes:
         raise ToolFailed(f"{BLOB}{sha256}: {exc}") from exc
 
 
-def _show_image(data: bytes, mime_type: str, details: dict[str, Any]) -> ToolOutput:
+def _fitted(data: bytes, fit: Fit | None, name: str) -> Image | None:
+    """Return an image made for the model; None where nothing is there that could do so."""
+    if fit is None:
+        return None
+    try:
+        return fit(data)
+    except ImportError:
+        return None
+    except ToolFailed as exc:
+        raise ToolFailed(f"{quoted(name)}: {exc}") from exc
+
+
+def _as_it_is(data: bytes, mime_type: str, name: str) -> Image:
     if len(data) > MOST_IMAGE_BYTES:
         raise ToolFailed(
-            f"{quoted(details['path'])}: is an image of {len(data):,} bytes, and no more than"
+            f"{quoted(name)}: is an image of {len(data):,} bytes, and no more than"
             f" {MOST_IMAGE_BYTES:,} can be shown; make a smaller one"
         )
-    image = Image(source=ImageData(data), mime_type=mime_type)
-    return ToolOutput(content=(image,), details={**details, "mime_type": mime_type})
+    return Image(source=ImageData(data), mime_type=mime_type)
 
 
 def _show_text(file: TextFile, wanted: _Arguments, details: dict[str, Any]) -> ToolOutput:
-    lines = file.text.split("\n")
-    if not lines[-1]:
-        lines.pop()
+    lines = file.lines
     details |= {"encoding": file.label, "lines": len(lines)}
     if not lines:
         return ToolOutput.of("[the file is empty]", details=details)
@@ -143,12 +156,12 @@ def _window(lines: list[str], wanted: _Arguments) -> _Window:
     shown: list[str] = []
     size = 0
     for number in range(wanted.offset, min(wanted.offset + wanted.limit, len(lines) + 1)):
-        line = lines[number - 1].removesuffix("\r")
-        numbered = f"{number:6}\t{_cut(line, number, wanted.column if not shown else 1)}\n"
-        size += len(numbered.encode())
+        column = wanted.column if not shown else 1
+        line = numbered(number, _cut(lines[number - 1], number, column))
+        size += len(line.encode())
         if shown and size > MOST_BYTES:
             break
-        shown.append(numbered)
+        shown.append(line)
     last = wanted.offset + len(shown) - 1
     if last < len(lines):
         shown.append(f"[... {len(lines):,} lines in all; to read on: offset {last + 1} ...]\n")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self, final
 
-from steno.ports import Tool
+from steno.ports import Fit, Tool
 from steno.tools.bash import Access, BashTool
 from steno.tools.edit import EditTool
 from steno.tools.glob import GlobTool
@@ -37,8 +37,9 @@ class Toolbox:
         access: Access | None = None,
         limits: CommandLimits | None = None,
         environ: Mapping[str, str] | None = None,
+        fit: Fit | None = None,
     ) -> None:
-        """Make the tools; the settings are about commands.
+        """Make the tools; the settings are about commands, but for `fit`, which is for images.
 
         `environ` is what the environment of commands is chosen from, instead of that of this
         program.
@@ -47,7 +48,7 @@ class Toolbox:
             workspace, sandbox=sandbox, access=access, limits=limits, environ=environ
         )
         self.tools: Final[tuple[Tool, ...]] = (
-            ReadTool(workspace),
+            ReadTool(workspace, fit=fit),
             WriteTool(workspace),
             EditTool(workspace),
             GlobTool(workspace),

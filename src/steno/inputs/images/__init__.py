@@ -1,0 +1,1 @@
+"""Images made fit for a model: read, checked, shrunk, or recognised as text."""

@@ -1,0 +1,235 @@
+"""An image from an address, fetched with permission for every step of the way.
+
+Whoever runs a server can answer with a redirect to any other, and whoever owns a name can let it
+lead anywhere: into the network that we are in, where there are machines that trust us. So each hop
+is asked about, a name may not lead to a private address, and a redirect may not either. Sizes and
+times are limited. This file does not know what an image is; it carries bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable, Callable
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from steno.errors import InvalidValue, ProtocolError, ProviderError, ToolFailed
+from steno.ports import Answer, Capability, Outgoing, Transport, Viewer, without_secrets
+
+LookUp: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
+"""Finds the addresses of a host name; none where that cannot be told."""
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_HEADERS: Final = {
+    "accept": "image/png, image/jpeg, image/webp, image/gif, image/*;q=0.5",
+    # What arrives is what is counted; images are compressed as they are.
+    "accept-encoding": "identity",
+    "user-agent": "steno",
+}
+_UNTOLD: Final = frozenset({"application/octet-stream", "binary/octet-stream"})
+"""What servers say that do not look at their files."""
+_PORTS: Final = {"http": 80, "https": 443}
+_ODD: Final = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
+"""What parsers of URLs drop, or take for something else."""
+_HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_.])?")
+# What RFC 3986 allows in a path and a query; `%` too, since it escapes something already.
+_KEPT: Final = "/?:@!$&'()*+,;=%~-._"
+
+
+class FetchLimits(NamedTuple):
+    """How much is fetched at most."""
+
+    most_bytes: int = 20_000_000
+    most_s: float = 30
+    """In all, without the time in which people are asked."""
+    most_redirects: int = 5
+
+
+DEFAULT_LIMITS: Final = FetchLimits()
+
+
+class Fetched(NamedTuple):
+    """What was at an address, and what allowed to ask for it."""
+
+    data: bytes
+    approved_by: str
+
+
+async def look_up(host: str) -> tuple[str, ...]:
+    """Return the addresses that a name leads to; none if it is not known here."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ()  # a proxy may know it; who does not says so when it is asked for
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+async def fetch_image(
+    url: str,
+    viewer: Viewer,
+    transport: Transport,
+    *,
+    limits: FetchLimits = DEFAULT_LIMITS,
+    names: LookUp = look_up,
+) -> Fetched:
+    """Fetch what is at an address. Raises ToolFailed if that is not allowed or does not work."""
+    loop = asyncio.get_running_loop()
+    left_s = limits.most_s
+    allowed: dict[str, None] = {}
+    before: _Address | None = None
+    address = _address_of(url)
+    for _ in range(limits.most_redirects + 1):
+        allowed[await viewer.permits("fetch", Capability.NETWORK, address.url)] = None
+        began = loop.time()
+        try:
+            async with asyncio.timeout(left_s):
+                await _check_place(address, before, names)
+                found = await _ask(address, transport, limits.most_bytes)
+        except TimeoutError as exc:
+            raise address.failed(f"took longer than {limits.most_s:g} s") from exc
+        if isinstance(found, bytes):
+            return Fetched(found, ", ".join(allowed))
+        left_s -= loop.time() - began
+        before, address = address, _redirected(address, found)
+    raise _address_of(url).failed(f"was redirected more than {limits.most_redirects} times")
+
+
+# -- addresses -------------------------------------------------------------------------------
+
+
+class _Address(NamedTuple):
+    """Where to ask: a URL in one spelling, without user, password and fragment."""
+
+    scheme: str
+    host: str
+    url: str
+
+    @property
+    def names_itself(self) -> bool:
+        """Whether it says where it leads, so that no other machine has a say in that."""
+        return self.host == "localhost" or _ip(self.host) is not None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it says that it leads into a network of our own."""
+        return self.host == "localhost" or not _is_public(self.host)
+
+    def failed(self, rule: str) -> ToolFailed:
+        """Return an error that keeps the query to itself: it may hold a key."""
+        return ToolFailed(f"{without_secrets(self.url) or self.host}: {rule}")
+
+
+def _address_of(url: str) -> _Address:
+    """Read a URL strictly: it has to mean the same to us and to whoever carries the request."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        host = parts.hostname or ""
+        host = host if _ip(host) else host.encode("idna").decode()
+    except ValueError:
+        raise ToolFailed("image: its URL cannot be read") from None
+    is_name = _HOST_NAME.fullmatch(host) is not None
+    if parts.scheme not in _PORTS or not (is_name or _ip(host)) or _ODD.search(url):
+        raise ToolFailed("image: its URL is not a plain http:// or https:// address")
+    if "@" in parts.netloc:
+        raise ToolFailed(
+            f"image at {host}: its URL holds a user or password, which are never sent;"
+            " download it yourself and name the file"
+        )
+    if any(unquote(step) in {".", ".."} for step in parts.path.split("/")):
+        raise ToolFailed(f"image at {host}: its URL must not hold . or .. as a step")
+    place = f"[{host}]" if ":" in host else host
+    if port not in {None, _PORTS[parts.scheme]}:
+        place += f":{port}"
+    query = f"?{quote(parts.query, safe=_KEPT)}" if parts.query else ""
+    path = quote(parts.path or "/", safe=_KEPT)
+    return _Address(parts.scheme, host, f"{parts.scheme}://{place}{path}{query}")
+
+
+def _redirected(address: _Address, location: str) -> _Address:
+    try:
+        target = _address_of(urljoin(address.url, location))
+    except (ToolFailed, ValueError):
+        raise address.failed("redirects to something that is no plain address") from None
+    if address.scheme == "https" and target.scheme != "https":
+        raise address.failed("redirects from https to http, where anybody could change the answer")
+    return target
+
+
+async def _check_place(address: _Address, before: _Address | None, names: LookUp) -> None:
+    """Raise ToolFailed if somebody else leads us into a network of our own.
+
+    The carrier looks a name up once more, and its owner may have changed it by then: what is
+    behind a firewall and trusts everybody there should not be reachable from here anyway.
+    """
+    if address.names_itself:
+        if address.is_private and before is not None and not before.is_private:
+            raise address.failed("is a private address, and a redirect must not lead to one")
+        return
+    # One among them is enough: it may be the one that is tried.
+    if not all(map(_is_public, await names(address.host))):
+        raise address.failed(
+            "its name leads to a private address; if that is meant, write the address itself"
+            " into the URL"
+        )
+
+
+def _ip(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _is_public(host: str) -> bool:
+    """Tell whether an address is reachable from everywhere; a name is taken to be."""
+    found = _ip(host)
+    if isinstance(found, IPv6Address):
+        found = found.ipv4_mapped or found
+    return found is None or (found.is_global and not found.is_multicast)
+
+
+# -- answers ---------------------------------------------------------------------------------
+
+
+async def _ask(address: _Address, transport: Transport, most_bytes: int) -> bytes | str:
+    """Return what is at an address, or where else to ask."""
+    try:
+        answer = await transport.open(Outgoing("GET", address.url, _HEADERS))
+        try:
+            if answer.status in _REDIRECTS:
+                return answer.headers.get("location", "")
+            _check_head(answer, address, most_bytes)
+            return await _read(answer, address, most_bytes)
+        finally:
+            answer.close()
+    except (ProviderError, ProtocolError, InvalidValue) as exc:
+        raise address.failed(f"could not be fetched: {exc}") from exc
+
+
+def _check_head(answer: Answer, address: _Address, most_bytes: int) -> None:
+    if answer.status != 200:
+        raise address.failed(f"could not be fetched: the server answered with {answer.status}")
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind and not kind.startswith("image/") and kind not in _UNTOLD:
+        raise address.failed(f"is not an image: the server calls it {kind[:80]!r}")
+    length = answer.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > most_bytes:
+        raise _too_large(address, most_bytes)
+
+
+async def _read(answer: Answer, address: _Address, most_bytes: int) -> bytes:
+    data = bytearray()
+    while piece := await answer.read():
+        data += piece
+        if len(data) > most_bytes:
+            raise _too_large(address, most_bytes)
+    return bytes(data)
+
+
+def _too_large(address: _Address, most_bytes: int) -> ToolFailed:
+    return address.failed(f"has more than {most_bytes:,} bytes, which is more than is fetched")

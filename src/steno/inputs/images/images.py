@@ -1,0 +1,236 @@
+"""Images that a person points at, and what a model gets in their place: an image, or its text.
+
+Which of the two follows from the mode of the image and from what is known of the model. Bytes come
+from the message, from a file of the workspace or from an address; the last two only with permission.
+This file decodes nothing itself, and knows no engine and no provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Protocol, assert_never, final
+
+from steno.content import Image, ImageBlob, ImageData, ImageFile, ImageUrl, RecognitionMode, Text
+from steno.entry import Resolution
+from steno.errors import ToolFailed
+from steno.inputs.images.fetch import LookUp, fetch_image, look_up
+from steno.inputs.images.limits import ImageLimits
+from steno.inputs.images.opening import MOST_FILE_BYTES, BadImage, describe
+from steno.inputs.images.prepare import for_ocr, prepare
+from steno.inputs.images.words import Read, as_text, name_of, note_of, source_of
+from steno.inputs.ocr.engine import Unrecognised
+from steno.ports import Capability, Finding, Transport, Viewer, without_secrets
+from steno.tools.workspace import Workspace
+
+_NO_ENGINE: Final = (
+    "there is nothing to recognise text with; install it with pip install 'steno[ocr]', or use mode"
+    " vision with a model that takes images, or leave the image out"
+)
+
+
+class Reads(Protocol):
+    """Whoever recognises the text in an image."""
+
+    async def read(self, image: bytes) -> Read:
+        """Read an upright PNG. Raises Unrecognised."""
+        ...
+
+
+@final
+class Images:
+    """Makes the images of user messages fit for a model.
+
+    `limits` are those of the API that the model is behind; where it takes no images, or the model
+    does not, `ocr` recognises the text in them. `transport` makes what carries requests to the
+    addresses of images; without it none is fetched.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace | None,
+        *,
+        limits: ImageLimits,
+        ocr: Reads | None = None,
+        transport: Callable[[], Transport] | None = None,
+        names: LookUp = look_up,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._workspace = workspace
+        self._limits = limits
+        self._ocr = ocr
+        self._transport = transport
+        self._names = names
+        self._clock = clock
+
+    # -- what a model sees -------------------------------------------------------------------
+
+    async def resolve(self, image: Image, viewer: Viewer) -> Finding:
+        """Return what the model sees in place of an image. What does not work is an error."""
+        name = name_of(image)
+        details: dict[str, Any] = {
+            "kind": "image",
+            "source": source_of(image),
+            "mode": image.mode.value,
+        }
+        try:
+            blindness = self._blindness(viewer)
+            if image.mode is RecognitionMode.VISION and blindness:
+                raise _Failed(
+                    f"{name}: {blindness}; send it as text with mode ocr or auto, or use a model"
+                    " that takes images"
+                )
+            is_read = image.mode is RecognitionMode.OCR or bool(blindness)
+            if is_read and self._ocr is None:
+                raise _Failed(f"{name}: {f'{blindness}, and ' if blindness else ''}{_NO_ENGINE}")
+            data, approved_by = await self._bytes_of(image, viewer)
+            if approved_by is not None:
+                details["approved_by"] = approved_by
+            if image.mode is RecognitionMode.AUTO and blindness:
+                details["fallback"] = blindness
+            if is_read:
+                return await self._read(name, data, details, viewer)
+            return await self._shown(name, data, details)
+        except _Failed as exc:
+            return Finding(error=str(exc), details=details)
+
+    def _blindness(self, viewer: Viewer) -> str:
+        """Return why the model gets no images to see; nothing if it does."""
+        if viewer.refused:
+            return f"the model took no images: {viewer.refused}"
+        if viewer.vision is False:
+            return "the model takes no images"
+        return "" if self._limits.types else "the API takes no images"
+
+    async def _shown(self, name: str, data: bytes, details: dict[str, Any]) -> Finding:
+        began = self._clock()
+        try:
+            prepared = await asyncio.to_thread(prepare, data, self._limits)
+        except (BadImage, ImportError) as exc:
+            raise _Failed(f"{name}: {exc}; try again, or leave it out") from exc
+        took = {"used": "vision", "duration_s": round(self._clock() - began, 3)}
+        return Finding(content=(prepared.image,), details=details | took | prepared.details)
+
+    async def _read(
+        self, name: str, data: bytes, details: dict[str, Any], viewer: Viewer
+    ) -> Finding:
+        assert self._ocr is not None
+        viewer.say(f"recognising the text in {name}")
+        try:
+            details |= await asyncio.to_thread(describe, data)
+            found = await self._ocr.read(await asyncio.to_thread(for_ocr, data))
+        except (BadImage, ImportError) as exc:
+            raise _Failed(f"{name}: {exc}; try again, or leave it out") from exc
+        except Unrecognised as exc:
+            raise _Failed(
+                f"{name}: its text could not be recognised: {exc}; try again, or use mode vision"
+                " with a model that takes images"
+            ) from exc
+        details |= {
+            "used": "ocr",
+            "engine": found.engine,
+            "confidence": found.confidence,
+            "language": found.language,
+            "duration_s": round(found.duration_s, 3),
+        }
+        return Finding(
+            content=(Text(as_text(name, found)),),
+            details=details,
+            note=note_of(name, found, details.get("fallback")),
+        )
+
+    # -- where it is from --------------------------------------------------------------------
+
+    async def _bytes_of(self, image: Image, viewer: Viewer) -> _Taken:
+        source = image.source
+        try:
+            match source:
+                case ImageData():
+                    return _Taken(source.data)
+                case ImageFile():
+                    return await self._file(source.path, viewer)
+                case ImageUrl():
+                    return await self._fetched(source.url, viewer)
+                case ImageBlob():
+                    raise _Failed(
+                        "image: its bytes lie beside the record; bring them back first, with"
+                        " Journal.bring_back"
+                    )
+                case _:
+                    assert_never(source)
+        except (ToolFailed, ImportError) as exc:
+            raise _Failed(f"{exc}; nothing was sent, so you can try again") from exc
+
+    async def _file(self, path: str, viewer: Viewer) -> _Taken:
+        if self._workspace is None:
+            raise ToolFailed("image: there is no workspace whose files could be opened")
+        name = await asyncio.to_thread(self._workspace.relative, path)
+        approved_by = await viewer.permits("read", Capability.READ, name)
+        return _Taken(await asyncio.to_thread(self._content, name), approved_by)
+
+    def _content(self, name: str) -> bytes:
+        """Return the bytes of a file that was decided about under this very name."""
+        assert self._workspace is not None
+        return self._workspace.strict.read_file(name, most_bytes=MOST_FILE_BYTES)
+
+    async def _fetched(self, url: str, viewer: Viewer) -> _Taken:
+        if self._transport is None:
+            raise ToolFailed("image: nothing is fetched here; download it and name the file")
+        viewer.say(f"fetching {without_secrets(url) or 'an image'}")
+        transport = self._transport()
+        try:
+            found = await fetch_image(url, viewer, transport, names=self._names)
+        finally:
+            await transport.close()
+        return _Taken(found.data, found.approved_by)
+
+    # -- later -------------------------------------------------------------------------------
+
+    def is_current(self, image: Image, resolution: Resolution, viewer: Viewer) -> bool:
+        """Tell whether what was found once still serves the model that is to see it now."""
+        details = resolution.details or {}
+        is_blind = bool(self._blindness(viewer))
+        if details.get("used") == "vision":
+            if is_blind and image.mode is not RecognitionMode.VISION:
+                return False
+            return is_blind or self._takes(details.get("sent") or {})
+        if details.get("fallback") and image.mode is RecognitionMode.AUTO:
+            return is_blind or viewer.vision is not True
+        return True
+
+    def _takes(self, sent: dict[str, Any]) -> bool:
+        """Tell whether what was made for one API can go to this one as well."""
+        return (
+            sent.get("mime_type") in self._limits.types
+            and sent.get("bytes", 0) <= self._limits.most_bytes
+            and max(sent.get("width", 0), sent.get("height", 0)) <= self._limits.longest_edge
+        )
+
+    async def changes(self, image: Image, resolution: Resolution) -> tuple[str, ...]:
+        """Return what has become of a file since; bytes and addresses are taken as they were."""
+        before = (resolution.details or {}).get("sha256")
+        if not isinstance(image.source, ImageFile) or self._workspace is None or before is None:
+            return ()
+        return await asyncio.to_thread(self._changes, image.source.path, before)
+
+    def _changes(self, path: str, before: str) -> tuple[str, ...]:
+        assert self._workspace is not None
+        try:
+            name = self._workspace.relative(path)
+            if not self._workspace.exists(name):
+                return (f"{path} is gone",)
+            now = hashlib.sha256(self._content(name)).hexdigest()
+        except ToolFailed:
+            return (f"{path} cannot be read any more",)
+        return () if now == before else (f"{path} has changed",)
+
+
+class _Failed(Exception):
+    """Why nothing came of an image, and what to do."""
+
+
+class _Taken(NamedTuple):
+    data: bytes
+    approved_by: str | None = None

@@ -1,0 +1,99 @@
+"""What is said of images: their names, the text in them, what people should know.
+
+What a model reads holds the name of an image and what was recognised, and nothing else of the record.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Final, Protocol
+from urllib.parse import unquote, urlsplit
+
+from steno.content import Image, ImageFile, ImageUrl
+from steno.ports import without_secrets
+
+_LONGEST_NAME: Final = 80
+
+
+class Read(Protocol):
+    """What came of recognising the text in an image."""
+
+    @property
+    def text(self) -> str:
+        """What stands there; empty if nothing does."""
+        ...
+
+    @property
+    def confidence(self) -> float | None:
+        """How sure the engine is, from 0 to 1."""
+        ...
+
+    @property
+    def language(self) -> str | None:
+        """In which language it is, if that can be told."""
+        ...
+
+    @property
+    def engine(self) -> str:
+        """Who recognised it, with the version."""
+        ...
+
+    @property
+    def duration_s(self) -> float:
+        """How long it took."""
+        ...
+
+
+def name_of(image: Image) -> str:
+    """Return what people and models call an image; never more than the last step of where it is."""
+    match image.source:
+        case ImageFile(path):
+            name = posixpath.basename(path)
+        case ImageUrl(url):
+            name = _last_step(url)
+        case _:
+            name = ""
+    plain = "".join(c if c.isprintable() and c not in "[]" else "?" for c in name)
+    if len(plain) > _LONGEST_NAME:
+        plain = f"{plain[:50]}...{plain[-20:]}"
+    return plain or "image"
+
+
+def _last_step(url: str) -> str:
+    parts = urlsplit(without_secrets(url) or "")
+    return unquote(parts.path.rstrip("/").rpartition("/")[2]) or parts.netloc
+
+
+def source_of(image: Image) -> str:
+    """Return where an image is from, for the record: no secrets, no bytes."""
+    match image.source:
+        case ImageFile(path):
+            return path
+        case ImageUrl(url):
+            return without_secrets(url) or "url"
+        case _:
+            return "data"
+
+
+def as_text(name: str, found: Read) -> str:
+    """Return what the model reads: a line that says what it is, and the text."""
+    if not found.text.strip():
+        return f"[image {name}: no text was found in it by OCR]"
+    notes = [
+        "text recognised by OCR",
+        *([] if found.confidence is None else [f"confidence {found.confidence:.2f}"]),
+        *([f"language {found.language}"] if found.language else []),
+    ]
+    return f"[image {name}: {', '.join(notes)}]\n{found.text}"
+
+
+def note_of(name: str, found: Read, fallback: str | None) -> str:
+    """Return what people should know who expected the model to see an image, or a text."""
+    if not found.text.strip():
+        said = f"no text was found in {name}, by {found.engine}"
+    elif fallback:
+        said = f"the text in {name} was recognised instead, by {found.engine}"
+        said += "" if found.confidence is None else f", confidence {found.confidence:.2f}"
+    else:
+        return ""
+    return f"{fallback}: {said}" if fallback else said

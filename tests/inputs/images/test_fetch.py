@@ -1,0 +1,331 @@
+"""Images from addresses: every hop is allowed by somebody, and none leads where it should not."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import trustme
+
+from steno.errors import ToolFailed
+from steno.inputs.images.fetch import FetchLimits, fetch_image, look_up
+from steno.ports import Capability, Outgoing, Viewer
+from steno.transport.http import HttpTransport
+from tests.inputs.images.making import Permit, encoded, graphic, run
+from tests.provider.server import CUT, STALL, Script, chunk, head, reply, serving
+
+PICTURE = encoded(graphic())
+PUBLIC = ("93.184.215.14",)
+CHUNKED = head(content_type="image/png", transfer_encoding="chunked")
+
+
+def picture(**headers: str) -> list[bytes]:
+    return reply(200, PICTURE, "image/png", **headers)
+
+
+def redirect(location: str, status: int = 302) -> list[bytes]:
+    return reply(status, b"", "text/html", location=location)
+
+
+async def public(host: str) -> tuple[str, ...]:
+    return PUBLIC
+
+
+async def fetched(
+    *scripts: Script,
+    path: str = "/shot.png",
+    permit: Permit | None = None,
+    limits: FetchLimits | None = None,
+) -> bytes:
+    """Fetch from a real server on loopback."""
+    async with serving(*scripts) as server:
+        carrier = HttpTransport(environ={})
+        try:
+            viewer = Viewer(permits=permit or Permit())
+            found = await fetch_image(
+                server.url + path, viewer, carrier, limits=limits or FetchLimits()
+            )
+        finally:
+            await carrier.close()
+    return found.data
+
+
+# -- what works ----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-02")
+def test_an_image_is_fetched_with_permission_for_its_address() -> None:
+    async def main() -> None:
+        permit = Permit()
+        async with serving(picture()) as server:
+            carrier = HttpTransport(environ={})
+            url = f"{server.url}/a/shot.png?size=2#part"
+            found = await fetch_image(url, Viewer(permits=permit), carrier)
+            await carrier.close()
+        assert found.data == PICTURE
+        assert found.approved_by == "fetch(*)"
+        asked = f"{server.url}/a/shot.png?size=2"
+        assert permit.asked == [("fetch", Capability.NETWORK, asked)]
+        assert [seen.path for seen in server.seen] == ["/a/shot.png?size=2"]
+        assert "authorization" not in server.seen[0].headers
+
+    run(main())
+
+
+def test_an_image_without_a_type_is_taken_as_it_comes() -> None:
+    assert run(fetched(reply(200, PICTURE, "application/octet-stream"))) == PICTURE
+
+
+def test_a_redirect_is_followed_after_it_was_allowed_too() -> None:
+    permit = Permit()
+    found = run(fetched(redirect("/b.png"), redirect("c.png", 308), picture(), permit=permit))
+    assert found == PICTURE
+    assert [subject.rpartition("/")[2] for *_, subject in permit.asked] == [
+        "shot.png",
+        "b.png",
+        "c.png",
+    ]
+
+
+# -- what does not -------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-28")
+def test_an_address_that_is_denied_is_not_asked_for() -> None:
+    async def main() -> None:
+        async with serving(picture()) as server:
+            carrier = HttpTransport(environ={})
+            permit = Permit(denied=(f"{server.url}/x",))
+            with pytest.raises(ToolFailed, match="denied by a rule"):
+                await fetch_image(f"{server.url}/x", Viewer(permits=permit), carrier)
+            await carrier.close()
+        assert server.seen == []
+
+    run(main())
+
+
+def test_a_redirect_that_is_denied_is_not_followed() -> None:
+    async def main() -> None:
+        async with serving(redirect("/secret"), picture()) as server:
+            carrier = HttpTransport(environ={})
+            permit = Permit(denied=(f"{server.url}/secret",))
+            with pytest.raises(ToolFailed, match="denied by a rule"):
+                await fetch_image(f"{server.url}/x", Viewer(permits=permit), carrier)
+            await carrier.close()
+        assert [seen.path for seen in server.seen] == ["/x"]
+
+    run(main())
+
+
+FAULTS: Mapping[str, tuple[list[Script], str]] = {
+    "a loop": ([redirect("/shot.png")] * 7, "redirected more than 5 times"),
+    "nowhere": ([redirect("")] * 7, "redirected more than 5 times"),
+    "another scheme": ([redirect("file:///etc/passwd")], "no plain address"),
+    "a password": ([redirect("http://me:hunter2@127.0.0.1/")], "no plain address"),
+    "a page": ([reply(200, b"<html>", "text/html; charset=utf-8")], "calls it 'text/html'"),
+    "not found": ([reply(404, b"no", "image/png")], "answered with 404"),
+    "broken server": ([reply(500, b"no", "image/png")], "answered with 500"),
+    "part of it": ([reply(206, PICTURE, "image/png")], "answered with 206"),
+    "too large": ([[head(content_type="image/png", content_length="2000000000")]], "more than"),
+    "endless": ([[CHUNKED, *[chunk(bytes(1000))] * 200, STALL]], "has more than 100,000 bytes"),
+    "cut": ([[CHUNKED, chunk(PICTURE[:20]), CUT]], "could not be fetched"),
+    "not HTTP": ([[b"220 mail.example ESMTP\r\n", CUT]], "could not be fetched"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+@pytest.mark.requirement("S2-28")
+def test_a_server_that_misbehaves_is_a_clear_error_without_the_query(case: str) -> None:
+    scripts, rule = FAULTS[case]
+    with pytest.raises(ToolFailed, match=rule) as caught:
+        run(fetched(*scripts, path="/shot.png?key=s3cret", limits=FetchLimits(most_bytes=100_000)))
+    assert "s3cret" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert "/shot.png: " in str(caught.value)
+
+
+@pytest.mark.parametrize("script", [[STALL], [CHUNKED, chunk(b"a"), STALL]], ids=["head", "body"])
+def test_a_server_that_takes_too_long_is_given_up(script: Script) -> None:
+    with pytest.raises(ToolFailed, match=r"took longer than 0.2 s"):
+        run(fetched(script, limits=FetchLimits(most_s=0.2)))
+
+
+def test_nobody_there_is_a_clear_error() -> None:
+    async def main() -> None:
+        async with serving() as server:
+            url = server.url
+        carrier = HttpTransport(environ={})
+        with pytest.raises(ToolFailed, match="could not be fetched"):
+            await fetch_image(url, Viewer(permits=Permit()), carrier)
+        await carrier.close()
+
+    run(main())
+
+
+def test_https_is_not_left_for_http(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+
+    async def main() -> None:
+        async with (
+            serving(picture()) as plain,
+            serving(redirect(f"{plain.url}/x.png"), picture(), tls=tls) as server,
+        ):
+            carrier = HttpTransport(environ={}, ca_file=tmp_path / "ca.pem")
+            viewer = Viewer(permits=Permit())
+            with pytest.raises(ToolFailed, match="redirects from https to http"):
+                await fetch_image(server.url, viewer, carrier)
+            assert (await fetch_image(server.url, viewer, carrier)).data == PICTURE
+            await carrier.close()
+        assert plain.seen == []
+
+    run(main())
+
+
+# -- names and addresses -------------------------------------------------------------------------
+
+
+class Said:
+    """An answer that is all there."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        self.status = status
+        self.headers = headers
+        self._pieces = [body, b""]
+
+    async def read(self) -> bytes:
+        return self._pieces.pop(0)
+
+    def close(self) -> None: ...
+
+
+class Web:
+    """Carries requests to pages that a test made up, as if they were anywhere in the world."""
+
+    def __init__(self, **pages: Said) -> None:
+        self.pages = pages
+        self.asked: list[str] = []
+
+    async def open(self, outgoing: Outgoing) -> Said:
+        self.asked.append(outgoing.url)
+        return self.pages[outgoing.url.rpartition("/")[2]]
+
+    async def close(self) -> None: ...
+
+
+PAGE = {"content-type": "image/png"}
+
+
+def fetch_from(web: Web, url: str, *addresses: str) -> bytes:
+    async def names(host: str) -> tuple[str, ...]:
+        return addresses or PUBLIC
+
+    return run(fetch_image(url, Viewer(permits=Permit()), web, names=names)).data
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "::1",
+        "fe80::1",
+        "fd00::1",
+        "::ffff:127.0.0.1",
+    ],
+)
+def test_a_name_that_leads_to_a_private_address_is_refused(address: str) -> None:
+    web = Web(x=Said(200, PAGE, PICTURE))
+    for addresses in ((address,), (*PUBLIC, address)):
+        with pytest.raises(ToolFailed, match="its name leads to a private address"):
+            fetch_from(web, "http://metadata.example/x", *addresses)
+    assert web.asked == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "192.168.0.9", "[::1]:81"])
+def test_a_private_address_can_be_named_as_such(host: str) -> None:
+    web = Web(x=Said(200, PAGE, PICTURE))
+    assert fetch_from(web, f"http://{host}/x") == PICTURE
+
+
+@pytest.mark.parametrize("host", ["127.1", "0x7f000001", "2130706433", "localhost."])
+def test_an_address_in_disguise_is_taken_for_the_name_it_looks_like(host: str) -> None:
+    web = Web(x=Said(200, PAGE, PICTURE))
+    with pytest.raises(ToolFailed, match="private address"):
+        fetch_from(web, f"http://{host}/x", *run(look_up(host.rstrip("."))))
+    assert web.asked == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "169.254.169.254", "[::1]"])
+def test_a_public_server_cannot_redirect_to_a_private_address(host: str) -> None:
+    web = Web(a=Said(302, {"location": f"http://{host}/x"}), x=Said(200, PAGE, PICTURE))
+    with pytest.raises(ToolFailed, match="a redirect must not lead to one"):
+        fetch_from(web, "http://shop.example/a")
+    assert web.asked == ["http://shop.example/a"]
+
+
+def test_a_name_that_is_not_known_here_is_left_to_whoever_carries_the_request() -> None:
+    web = Web(x=Said(200, PAGE, PICTURE))
+
+    async def nothing(host: str) -> tuple[str, ...]:
+        return ()
+
+    found = run(fetch_image("http://x.example/x", Viewer(permits=Permit()), web, names=nothing))
+    assert found.data == PICTURE
+    assert run(look_up("x" * 70)) == ()  # longer than any name: nobody has to be asked
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://",
+        "http:///x",
+        "http://[::1/x",
+        "http://a b/x",
+        "http://shop.example\\@evil.example/x",
+        "http://shop.example/\nx",
+        "http://shop.example:99999/x",
+        "http://shop.example/a/../x",
+        "http://shop.example/a/%2e%2E/x",
+        "http://-/x",
+        "https://me:hunter2@shop.example/x",
+        "https://me@shop.example/x",
+    ],
+)
+def test_a_url_that_two_readers_could_take_for_two_places_is_refused(url: str) -> None:
+    web = Web(x=Said(200, PAGE, PICTURE))
+    with pytest.raises(ToolFailed, match="its URL") as caught:
+        fetch_from(web, url)
+    assert web.asked == []
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "spelled"),
+    [
+        ("HTTP://Shop.Example:80/x", "http://shop.example/x"),
+        ("https://shop.example:443/x", "https://shop.example/x"),
+        ("https://shop.example:8443/x", "https://shop.example:8443/x"),
+        ("https://bücher.example/x", "https://xn--bcher-kva.example/x"),
+        ("https://shop.example/ä/x", "https://shop.example/%C3%A4/x"),
+        ("https://shop.example/a%20b/x", "https://shop.example/a%20b/x"),
+    ],
+)
+def test_rules_see_one_spelling_of_a_url_and_that_is_what_is_asked_for(
+    url: str, spelled: str
+) -> None:
+    web = Web(x=Said(200, PAGE, PICTURE))
+    permit = Permit()
+    run(fetch_image(url, Viewer(permits=permit), web, names=public))
+    assert [subject for *_, subject in permit.asked] == [spelled]
+    assert web.asked == [spelled]

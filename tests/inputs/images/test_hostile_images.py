@@ -1,0 +1,170 @@
+"""Bytes that pretend to be an image, or are one that should not be opened."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from io import BytesIO
+from random import Random
+
+import PIL.Image
+import pytest
+
+from steno.inputs.images.limits import ImageLimits, limits_for
+from steno.inputs.images.opening import MOST_FILE_BYTES, MOST_PIXELS, describe
+from steno.inputs.images.prepare import BadImage, for_ocr, prepare
+from tests.inputs.images.making import decoded, encoded, graphic, noise, png_chunk
+from tests.inputs.images.test_prepare import ROOMY, sent
+
+LIMITS = limits_for("anthropic_messages")
+
+
+def png_of(width: int, height: int, depth: int = 8) -> bytes:
+    """Claim a size, and hold next to nothing."""
+    header = struct.pack(">IIBBBBB", width, height, depth, 2, 0, 0, 0)
+    body = png_chunk(b"IDAT", zlib.compress(b"\0" * 1000))
+    return b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", header) + body + png_chunk(b"IEND", b"")
+
+
+def gif_of(width: int, height: int) -> bytes:
+    data = bytearray(encoded(graphic().convert("P"), "GIF"))
+    data[6:10] = struct.pack("<HH", width, height)
+    return bytes(data)
+
+
+def bmp_of(width: int, height: int) -> bytes:
+    data = bytearray(encoded(graphic(), "BMP"))
+    data[18:26] = struct.pack("<ii", width, height)
+    return bytes(data)
+
+
+def webp_of(width: int, height: int) -> bytes:
+    frames = [PIL.Image.new("RGB", (40, 20), "green")]
+    data = bytearray(encoded(graphic(), "WEBP", save_all=True, append_images=frames))
+    data[24:30] = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    return bytes(data)
+
+
+def jpeg_of(width: int, height: int) -> bytes:
+    data = bytearray(encoded(graphic(), "JPEG"))
+    frame = data.index(b"\xff\xc0")
+    data[frame + 5 : frame + 9] = struct.pack(">HH", height, width)
+    return bytes(data)
+
+
+BOMBS = {
+    "PNG": png_of(100_000, 100_000),
+    "PNG of 2**31": png_of(2**31 - 1, 2**31 - 1),
+    "GIF": gif_of(65_535, 65_535),
+    "BMP": bmp_of(100_000, 100_000),
+    "WebP": webp_of(16_384, 16_384),
+    "WebP of 2**32": webp_of(65_536, 65_535),
+    "JPEG": jpeg_of(65_500, 65_500),
+    "just too many": png_of(MOST_PIXELS // 1000 + 1, 1000),
+}
+
+
+@pytest.mark.parametrize("case", BOMBS)
+@pytest.mark.requirement("S2-28")
+def test_an_image_that_claims_too_many_pixels_is_refused_before_it_is_decoded(case: str) -> None:
+    """Decoded, each of them would be damaged instead: it holds next to nothing."""
+    for act in (lambda data: prepare(data, LIMITS), for_ocr, describe):
+        with pytest.raises(BadImage, match=r"pixels.*make it smaller"):
+            act(BOMBS[case])
+
+
+def test_a_file_that_is_too_large_is_not_looked_at() -> None:
+    data = encoded(graphic()) + bytes(MOST_FILE_BYTES)
+    with pytest.raises(BadImage, match=r"no more than 50,000,000 are opened"):
+        prepare(data, LIMITS)
+
+
+def test_of_a_bomb_of_frames_one_is_decoded() -> None:
+    frames = [PIL.Image.new("P", (200, 200), n % 200) for n in range(1500)]
+    data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    assert decoded(sent(prepare(data, LIMITS))).size == (200, 200)
+
+
+# -- not an image --------------------------------------------------------------------------------
+
+
+def archive() -> bytes:
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("shot.png", encoded(graphic()))
+    return buffer.getvalue()
+
+
+NO_IMAGES = {
+    "svg": (b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>', "is text"),
+    "xml": (b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>', "text"),
+    "html": (b"<html><body>404</body></html>", "is text"),
+    "zip": (archive(), "a ZIP archive"),
+    "pdf": (b"%PDF-1.7\n\xff\xfe\0\0", "a PDF document"),
+    "postscript": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "is text"),
+    "nothing": (b"", "is empty"),
+    "a zero": (b"\0", "binary data"),
+    "avif": (encoded(graphic(), "AVIF"), "binary data"),
+    "ico": (encoded(graphic(), "ICO"), "binary data"),
+    "jpeg 2000": (encoded(graphic(), "JPEG2000"), "binary data"),
+}
+
+
+@pytest.mark.parametrize("case", NO_IMAGES)
+@pytest.mark.requirement("S2-28")
+def test_what_is_no_image_of_ours_is_named_and_not_opened(case: str) -> None:
+    data, what = NO_IMAGES[case]
+    with pytest.raises(BadImage, match=what) as caught:
+        prepare(data, LIMITS)
+    assert "PNG, JPEG, GIF, WebP, BMP and TIFF" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_an_image_that_is_cut_short_is_an_error(kind: str) -> None:
+    data = encoded(noise(64, 64), kind)
+    for part in (data[: len(data) // 2], data[:12]):
+        with pytest.raises(BadImage):
+            prepare(part, ROOMY)
+        with pytest.raises(BadImage):
+            for_ocr(part)
+
+
+def test_a_magic_number_and_nothing_else_is_an_error() -> None:
+    for magic in (b"BM", b"II*\0", b"GIF89a", b"\xff\xd8\xff", b"RIFF\0\0\0\0WEBP"):
+        with pytest.raises(BadImage):
+            prepare(magic, LIMITS)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_of_a_file_that_is_two_things_only_the_image_is_sent(kind: str) -> None:
+    """An archive is read from its end, an image from its start: one file can be both."""
+    polyglot = encoded(graphic(), kind) + archive()
+    assert zipfile.is_zipfile(BytesIO(polyglot))
+    result = sent(prepare(polyglot, ROOMY))
+    assert decoded(result).size == (40, 20)
+    assert not zipfile.is_zipfile(BytesIO(result))
+
+
+def test_a_script_inside_a_gif_is_not_sent_on() -> None:
+    data = encoded(graphic().convert("P"), "GIF", comment=b"<script>alert(1)</script>")
+    limits = ROOMY._replace(types=frozenset({"image/gif", "image/png"}))
+    assert b"script" not in sent(prepare(data, limits))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's remarks on damaged files
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_any_damage_gives_an_image_or_a_clear_error(kind: str) -> None:
+    random = Random(f"damage to {kind}")
+    whole = encoded(graphic(24, 16), kind)
+    limits = ImageLimits(most_bytes=100_000, longest_edge=20)
+    outcomes = set()
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(random.randint(1, 6)):
+            data[random.randrange(len(data))] = random.randrange(256)
+        try:
+            outcomes.add(max(decoded(sent(prepare(bytes(data), limits))).size) <= 20)
+        except BadImage:
+            outcomes.add(True)
+    assert outcomes == {True}

@@ -1,0 +1,480 @@
+"""Which way an image takes to a model, what is recorded of it, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from steno.content import (
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageSource,
+    ImageUrl,
+    RecognitionMode,
+    Text,
+)
+from steno.entry import Resolution, ResolutionStatus
+from steno.inputs.images.images import Images
+from steno.inputs.images.limits import ImageLimits, limits_for
+from steno.inputs.ocr.engine import Recognised, Unrecognised
+from steno.inputs.ocr.reading import Ocr
+from steno.ports import Capability, Finding, Viewer
+from steno.tools.workspace import Workspace
+from steno.transport.http import HttpTransport
+from tests.inputs.images.making import GPS_SECRET, Permit, decoded, encoded, exif_of, graphic, run
+from tests.provider.server import reply, serving
+
+PICTURE = encoded(graphic())
+PHOTO = encoded(graphic(3000, 2000), "JPEG", exif=exif_of(orientation=6))
+ANTHROPIC = limits_for("anthropic_messages")
+AUTO, VISION, OCR = RecognitionMode.AUTO, RecognitionMode.VISION, RecognitionMode.OCR
+
+
+class Reading(NamedTuple):
+    text: str = "Guten Tag"
+    confidence: float | None = 0.971
+    language: str | None = "de"
+    engine: str = "rapidocr 3.10.0"
+    duration_s: float = 1.25
+
+
+class Scribe:
+    """Recognises what a test wants it to, and keeps what it was shown."""
+
+    def __init__(self, reading: Reading | None = None) -> None:
+        self.reading = reading
+        self.seen: list[bytes] = []
+
+    async def read(self, image: bytes) -> Reading:
+        self.seen.append(image)
+        if self.reading is None:
+            raise Unrecognised("the models cannot be loaded: reinstall them")
+        return self.reading
+
+
+SCRIBE = Scribe(Reading())
+
+
+def images(
+    workspace: Path | None = None,
+    *,
+    ocr: Scribe | None = SCRIBE,
+    limits: ImageLimits = ANTHROPIC,
+    online: bool = False,
+) -> Images:
+    return Images(
+        None if workspace is None else Workspace(workspace),
+        limits=limits,
+        ocr=ocr,
+        transport=(lambda: HttpTransport(environ={})) if online else None,
+    )
+
+
+def image(source: ImageSource | None = None, mode: RecognitionMode = AUTO) -> Image:
+    source = source or ImageData(PICTURE)
+    has_bytes = isinstance(source, (ImageData, ImageBlob))
+    return Image(source=source, mime_type="image/png" if has_bytes else None, mode=mode)
+
+
+def viewer(
+    vision: bool | None = True, *, refused: str = "", permit: Permit | None = None
+) -> Viewer:
+    return Viewer(permits=permit or Permit(), vision=vision, refused=refused)
+
+
+def details_of(finding: Finding) -> Mapping[str, Any]:
+    assert finding.details is not None
+    return finding.details
+
+
+def resolution(finding: Finding) -> Resolution:
+    """Return what is recorded of a finding, as it comes back from a store."""
+    return Resolution(
+        target="entry",
+        block=0,
+        status=ResolutionStatus.FAILED if finding.error else ResolutionStatus.RESOLVED,
+        content=finding.content,
+        error=finding.error,
+        details=json.loads(json.dumps(finding.details)),
+    )
+
+
+# -- modes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vision", [True, None])
+@pytest.mark.parametrize("mode", [VISION, AUTO])
+@pytest.mark.requirement("S2-24", "S2-26")
+def test_a_model_that_may_see_gets_the_image_and_nothing_is_recognised(
+    mode: RecognitionMode, vision: bool | None
+) -> None:
+    scribe = Scribe(Reading())
+    finding = run(images(ocr=scribe).resolve(image(mode=mode), viewer(vision)))
+    assert finding.error is None
+    (sent,) = finding.content
+    assert isinstance(sent, Image)
+    assert sent.source == ImageData(PICTURE)
+    assert scribe.seen == []
+    details = details_of(finding)
+    assert (details["mode"], details["used"]) == (mode.value, "vision")
+    assert "fallback" not in details
+    assert finding.note == ""
+
+
+@pytest.mark.parametrize(("vision", "refused"), [(False, ""), (True, "no images in this plan")])
+@pytest.mark.requirement("S2-24", "S2-28")
+def test_vision_without_a_model_that_sees_is_an_error_that_names_the_choices(
+    vision: bool, refused: str
+) -> None:
+    finding = run(images().resolve(image(mode=VISION), viewer(vision, refused=refused)))
+    assert finding.content == ()
+    assert finding.error is not None
+    assert refused in finding.error
+    for choice in ("mode ocr or auto", "a model that takes images"):
+        assert choice in finding.error
+
+
+@pytest.mark.requirement("S2-29")
+def test_recognised_text_is_sent_as_one_text_without_anything_of_the_record() -> None:
+    scribe = Scribe(Reading())
+    source = ImageData(PHOTO)
+    finding = run(images(ocr=scribe).resolve(image(source, OCR), viewer()))
+    heading = "[image image: text recognised by OCR, confidence 0.97, language de]"
+    assert finding.content == (Text(f"{heading}\nGuten Tag"),)
+    details = details_of(finding)
+    assert details["used"] == "ocr"
+    assert (details["engine"], details["confidence"]) == ("rapidocr 3.10.0", 0.971)
+    assert (details["language"], details["duration_s"]) == ("de", 1.25)
+    assert details["sha256"] == hashlib.sha256(PHOTO).hexdigest()
+    assert (details["width"], details["height"]) == (3000, 2000)
+    assert finding.note == ""
+    assert decoded(scribe.seen[0]).size == (2000, 3000)  # upright
+    assert GPS_SECRET not in scribe.seen[0]
+
+
+@pytest.mark.requirement("S2-27")
+def test_auto_with_a_model_that_does_not_see_recognises_and_tells_the_user(tmp_path: Path) -> None:
+    (tmp_path / "shot.png").write_bytes(PICTURE)
+    finding = run(images(tmp_path).resolve(image(ImageFile("shot.png")), viewer(False)))
+    assert isinstance(finding.content[0], Text)
+    assert finding.note == (
+        "the model takes no images: the text in shot.png was recognised instead,"
+        " by rapidocr 3.10.0, confidence 0.97"
+    )
+    assert details_of(finding)["fallback"] == "the model takes no images"
+
+
+@pytest.mark.requirement("S2-26")
+def test_auto_after_a_refusal_recognises_and_records_why() -> None:
+    finding = run(images().resolve(image(), viewer(True, refused="image input is disabled")))
+    details = details_of(finding)
+    assert (details["mode"], details["used"]) == ("auto", "ocr")
+    assert "image input is disabled" in details["fallback"]
+    assert "image input is disabled" in finding.note
+
+
+@pytest.mark.requirement("S2-27")
+def test_auto_over_an_api_without_images_recognises() -> None:
+    finding = run(images(limits=limits_for("chat")).resolve(image(), viewer(None)))
+    assert details_of(finding)["fallback"] == "the API takes no images"
+    assert isinstance(finding.content[0], Text)
+
+
+def test_what_an_engine_does_not_say_is_left_out() -> None:
+    scribe = Scribe(Reading(confidence=None, language=None))
+    finding = run(images(ocr=scribe).resolve(image(), viewer(False)))
+    assert finding.content == (Text("[image image: text recognised by OCR]\nGuten Tag"),)
+    assert finding.note.endswith("recognised instead, by rapidocr 3.10.0")
+
+
+@pytest.mark.parametrize("mode", [OCR, AUTO])
+def test_an_image_without_text_says_so_to_the_model_and_to_the_user(mode: RecognitionMode) -> None:
+    scribe = Scribe(Reading(text=" \n", confidence=None, language=None))
+    finding = run(images(ocr=scribe).resolve(image(mode=mode), viewer(False)))
+    assert finding.content == (Text("[image image: no text was found in it by OCR]"),)
+    assert "no text was found in image" in finding.note
+
+
+@pytest.mark.parametrize("mode", [OCR, AUTO])
+@pytest.mark.requirement("S2-28")
+def test_without_an_engine_the_error_names_the_extra_and_the_other_ways(
+    mode: RecognitionMode,
+) -> None:
+    finding = run(images(ocr=None).resolve(image(mode=mode), viewer(False)))
+    assert finding.error is not None
+    for way in ("pip install 'steno[ocr]'", "mode vision", "leave the image out"):
+        assert way in finding.error
+
+
+@pytest.mark.requirement("S2-28")
+def test_an_engine_that_fails_is_an_error_that_offers_to_try_again() -> None:
+    finding = run(images(ocr=Scribe(None)).resolve(image(mode=OCR), viewer()))
+    assert finding.error is not None
+    assert "the models cannot be loaded" in finding.error
+    assert "try again" in finding.error
+    assert finding.content == ()
+    assert details_of(finding)["mode"] == "ocr"
+    assert resolution(finding).status is ResolutionStatus.FAILED
+
+
+@pytest.mark.parametrize("mode", [VISION, OCR])
+@pytest.mark.requirement("S2-28")
+def test_bytes_that_are_no_image_are_an_error_whatever_they_are_called(
+    mode: RecognitionMode, tmp_path: Path
+) -> None:
+    (tmp_path / "shot.png").write_bytes(b"PK\x03\x04" + bytes(50))
+    finding = run(images(tmp_path).resolve(image(ImageFile("shot.png"), mode), viewer()))
+    assert finding.error is not None
+    assert finding.error.startswith("shot.png: is a ZIP archive")
+    assert "try again" in finding.error
+
+
+# -- sources -------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-02", "S2-24")
+def test_a_file_is_read_with_permission_and_fitted(tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "shot.jpg").write_bytes(PHOTO)
+    permit = Permit()
+    source = ImageFile(str(tmp_path / "pictures" / "shot.jpg"))
+    finding = run(images(tmp_path).resolve(image(source), viewer(permit=permit)))
+    assert permit.asked == [("read", Capability.READ, "pictures/shot.jpg")]
+    (sent,) = finding.content
+    assert isinstance(sent, Image)
+    assert isinstance(sent.source, ImageData)
+    assert decoded(sent.source.data).size == (1045, 1568)
+    details = details_of(finding)
+    assert details["approved_by"] == "read(*)"
+    assert details["source"] == source.path
+    assert details["mime_type"] == "image/jpeg"
+    assert details["sent"]["height"] == 1568
+    assert details["sent"]["sha256"] == hashlib.sha256(sent.source.data).hexdigest()
+    assert {"shrunk", "turned upright", "metadata removed"} <= set(details["changed"])
+
+
+@pytest.mark.requirement("S2-28")
+def test_a_file_that_is_denied_missing_or_outside_is_an_error(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "shot.png").write_bytes(PICTURE)
+    (tmp_path / "other.png").write_bytes(PICTURE)
+    (root / "link.png").symlink_to(tmp_path / "other.png")
+    permit = Permit(denied=("shot.png",))
+    for path, rule in {
+        "shot.png": "denied by a rule",
+        "none.png": "there is no such file",
+        "link.png": "link.png",
+        str(tmp_path / "other.png"): "other.png",
+        ".": "",
+    }.items():
+        finding = run(images(root).resolve(image(ImageFile(path)), viewer(permit=permit)))
+        assert finding.content == ()
+        assert finding.error is not None
+        assert rule in finding.error
+        assert "try again" in finding.error
+
+
+def test_a_file_that_became_a_link_after_it_was_allowed_is_not_opened(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "shot.png").write_bytes(PICTURE)
+    (root / "secret.png").write_bytes(PICTURE)
+
+    class Swap(Permit):
+        async def __call__(
+            self, tool: str, capability: Capability, subject: str, *, preview: str = ""
+        ) -> str:
+            (root / "shot.png").unlink()
+            (root / "shot.png").symlink_to("secret.png")
+            return "read(shot.png)"
+
+    finding = run(images(root).resolve(image(ImageFile("shot.png")), viewer(permit=Swap())))
+    assert finding.error is not None
+    assert "has changed since it was allowed" in finding.error
+
+
+def test_a_file_needs_a_workspace() -> None:
+    finding = run(images().resolve(image(ImageFile("shot.png")), viewer()))
+    assert finding.error is not None
+    assert "there is no workspace" in finding.error
+
+
+@pytest.mark.requirement("S2-02")
+def test_an_address_is_fetched_and_its_secrets_stay_out_of_the_record() -> None:
+    async def main() -> Finding:
+        async with serving(reply(200, PICTURE, "image/png")) as server:
+            source = ImageUrl(f"{server.url}/a/shot.png?key=s3cret")
+            said: list[str] = []
+            watching = viewer()._replace(say=said.append)
+            finding = await images(online=True).resolve(image(source), watching)
+        assert said == [f"fetching {server.url}/a/shot.png"]
+        assert details_of(finding)["source"] == f"{server.url}/a/shot.png"
+        return finding
+
+    finding = run(main())
+    assert isinstance(finding.content[0], Image)
+    assert finding.content[0].source == ImageData(PICTURE)
+    assert details_of(finding)["approved_by"] == "fetch(*)"
+    assert b"s3cret" not in msgspec.json.encode(finding.details)
+
+
+@pytest.mark.requirement("S2-28")
+def test_an_address_that_fails_is_an_error_without_secrets() -> None:
+    async def main() -> Finding:
+        async with serving(reply(403, b"", "text/html")) as server:
+            source = ImageUrl(f"{server.url}/shot.png?key=s3cret")
+            return await images(online=True).resolve(image(source), viewer())
+
+    finding = run(main())
+    assert finding.error is not None
+    assert "answered with 403" in finding.error
+    assert "try again" in finding.error
+    assert "s3cret" not in finding.error
+
+
+def test_without_a_transport_nothing_is_fetched() -> None:
+    finding = run(images().resolve(image(ImageUrl("https://shop.example/x.png")), viewer()))
+    assert finding.error is not None
+    assert "download it and name the file" in finding.error
+
+
+def test_bytes_that_lie_elsewhere_have_to_be_brought_back_first() -> None:
+    blob = ImageBlob(sha256="0" * 64, size=9)
+    finding = run(images().resolve(image(blob), viewer()))
+    assert finding.error is not None
+    assert "bring them back first" in finding.error
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (ImageFile("a/b/shot.png"), "shot.png"),
+        (ImageFile("a/x]\n[image y.png"), "x???image y.png"),
+        (ImageFile("a" * 300), "a" * 50 + "..." + "a" * 20),
+        (ImageUrl("https://me:hunter2@shop.example/a/s%20t.png?key=1#x"), "s t.png"),
+        (ImageUrl("https://shop.example/"), "shop.example"),
+        (ImageData(PICTURE), "image"),
+    ],
+)
+@pytest.mark.requirement("S2-29")
+def test_a_model_reads_a_name_in_one_line_and_no_more_of_the_place(
+    source: ImageSource, name: str
+) -> None:
+    finding = run(images(ocr=None).resolve(image(source, OCR), viewer()))
+    assert finding.error is not None
+    assert finding.error.startswith(f"{name}: ")
+
+
+@pytest.mark.requirement("S2-27")
+def test_an_engine_behind_ocr_gets_an_upright_png() -> None:
+    class Engine:
+        name = "eyes 1.0"
+
+        def recognise(self, image: bytes) -> Recognised:
+            width, height = decoded(image).size
+            return Recognised(f"{width} x {height}", 0.5)
+
+    working = Images(None, limits=ANTHROPIC, ocr=Ocr(Engine()))
+    finding = run(working.resolve(image(ImageData(PHOTO)), viewer(False)))
+    (text,) = finding.content
+    assert isinstance(text, Text)
+    assert text.text.endswith("confidence 0.50]\n2000 x 3000")
+    assert details_of(finding)["engine"] == "eyes 1.0"
+
+
+def test_recognition_that_is_cancelled_ends() -> None:
+    class Endless:
+        def __init__(self) -> None:
+            self.began = asyncio.Event()
+
+        async def read(self, image: bytes) -> Reading:
+            self.began.set()
+            await asyncio.Event().wait()
+            return Reading()
+
+    async def main() -> None:
+        endless = Endless()
+        working = Images(None, limits=ANTHROPIC, ocr=endless)
+        task = asyncio.create_task(working.resolve(image(mode=OCR), viewer()))
+        await endless.began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(main())
+
+
+# -- later ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "then", "now", "is_current"),
+    [
+        (AUTO, viewer(True), viewer(True), True),
+        (AUTO, viewer(None), viewer(None), True),
+        (AUTO, viewer(True), viewer(False), False),
+        (AUTO, viewer(True), viewer(True, refused="no"), False),
+        (AUTO, viewer(False), viewer(False), True),
+        (AUTO, viewer(False), viewer(None), True),
+        (AUTO, viewer(False), viewer(True), False),
+        (AUTO, viewer(False), viewer(True, refused="no"), True),
+        (VISION, viewer(True), viewer(False), True),
+        (OCR, viewer(False), viewer(True), True),
+        (OCR, viewer(True), viewer(False), True),
+    ],
+)
+@pytest.mark.requirement("S2-26", "S2-27")
+def test_what_was_found_serves_until_another_model_sees_more_or_less(
+    mode: RecognitionMode, then: Viewer, now: Viewer, is_current: bool
+) -> None:
+    block = image(mode=mode)
+    found = resolution(run(images().resolve(block, then)))
+    assert images().is_current(block, found, now) is is_current
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        ANTHROPIC._replace(longest_edge=30),
+        ANTHROPIC._replace(most_bytes=len(PICTURE) - 1),
+        ANTHROPIC._replace(types=frozenset({"image/jpeg"})),
+    ],
+)
+@pytest.mark.requirement("S2-29")
+def test_an_image_made_for_one_api_is_made_anew_for_one_that_takes_less(
+    limits: ImageLimits,
+) -> None:
+    block = image()
+    found = resolution(run(images().resolve(block, viewer())))
+    assert not images(limits=limits).is_current(block, found, viewer())
+
+
+def test_a_file_that_has_changed_or_gone_since_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "shot.png"
+    file.write_bytes(PICTURE)
+    block = image(ImageFile("shot.png"))
+    working = images(tmp_path)
+    found = resolution(run(working.resolve(block, viewer())))
+    assert run(working.changes(block, found)) == ()
+    file.write_bytes(encoded(graphic(41, 20)))
+    assert run(working.changes(block, found)) == ("shot.png has changed",)
+    file.unlink()
+    assert run(working.changes(block, found)) == ("shot.png is gone",)
+    file.mkdir()
+    assert run(working.changes(block, found)) == ("shot.png cannot be read any more",)
+
+
+def test_bytes_of_a_message_never_change() -> None:
+    block = image()
+    found = resolution(run(images().resolve(block, viewer())))
+    assert run(images().changes(block, found)) == ()
