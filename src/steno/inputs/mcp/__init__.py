@@ -1,0 +1,1 @@
+"""Servers of the Model Context Protocol: their tools, resources and prompts."""

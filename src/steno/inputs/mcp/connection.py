@@ -1,0 +1,283 @@
+"""A server that can be asked at any time: started by the first question, and again if it is gone.
+
+Everything has a bound. Until a server has answered, and until it has listed what it has,
+`start_timeout_s` may pass; a call, a resource and a prompt may take `call_timeout_s`, and progress
+that is reported on the way does not make that longer: a server could report it for ever.
+What any answer means is not known here, nor who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar, final
+
+from steno.errors import InvalidValue, ServerFailed
+from steno.inputs.mcp.answers import (
+    called,
+    messages_in,
+    prompts_in,
+    resource_in,
+    resources_in,
+    templates_in,
+    tools_in,
+)
+from steno.inputs.mcp.link import CLOSED, Link, explain
+from steno.inputs.mcp.said import (
+    Called,
+    ListedPrompt,
+    ListedResource,
+    ListedTool,
+    PromptMessage,
+    ReadResource,
+)
+from steno.inputs.mcp.sdk import Sdk, sdk
+from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.tail import harmless
+
+MOST_STARTS: Final = 3
+"""How often in a row a server is started without an answer to any question."""
+_PATIENCE_S: Final = 60
+"""How long it is left alone after that."""
+_MOST_PAGES: Final = 100
+_LAST_WORDS_S: Final = 3
+_GONE: Final = (CLOSED, "Session terminated")
+"""What the SDK says when a server is gone, or does not know of us any more."""
+_BROKEN: Final = "SSE stream"
+"""How it begins when one answer has broken off."""
+
+T = TypeVar("T")
+
+
+@final
+class Connection:
+    """A `Server` of `said`, reached as its spec says. Constructing it starts nothing.
+
+    `notify` is told what people may want to know. Any number of tasks may ask at once.
+    """
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        *,
+        folder: Path,
+        notify: Callable[[str], object] = lambda _: None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.spec: Final = spec
+        self._folder = folder
+        self._notify = notify
+        self._now = now
+        self._link: Link | None = None
+        self._links: set[Link] = set()
+        self._starts = 0
+        """How many there were since the last answer."""
+        self._started_at = 0.0
+        self._is_older = False
+        """Whether it takes nothing but the words of the older protocol."""
+        self._is_closed = False
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+        return self.spec.name
+
+    @property
+    def protocol(self) -> str | None:
+        """The version of the protocol that was agreed on; None before the first answer."""
+        version = (
+            None if self._link is None else getattr(self._link.session, "protocol_version", None)
+        )
+        return version if isinstance(version, str) else None
+
+    # -- questions ---------------------------------------------------------------------------
+
+    async def tools(self) -> tuple[ListedTool, ...]:
+        """Return all tools. Raises ServerFailed."""
+        return await self._listed("list_tools", tools_in, part="tools")
+
+    async def resources(self) -> tuple[ListedResource, ...]:
+        """Return all resources and templates. Raises ServerFailed."""
+        return (
+            *await self._listed("list_resources", resources_in, part="resources"),
+            *await self._listed("list_resource_templates", templates_in, part="resources"),
+        )
+
+    async def prompts(self) -> tuple[ListedPrompt, ...]:
+        """Return all prompts. Raises ServerFailed."""
+        return await self._listed("list_prompts", prompts_in, part="prompts")
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
+    ) -> Called:
+        """Call a tool. If cancelled, the server is told so. Raises ServerFailed."""
+
+        async def report(done: float, total: float | None, message: str | None) -> None:
+            of = "" if total is None else f"/{total:g}"
+            progress(f"{done:g}{of} {harmless(message or '', 200)}".strip())
+
+        async def question(link: Link, types: Any) -> dict[str, Any]:
+            params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
+            request = types.CallToolRequest(params=params)
+            ask = link.session.send_request
+            try:
+                return await link.ask(ask(request, types.EmptyResult, progress_callback=report))
+            except sdk().MCPError as exc:
+                if exc.code != types.HEADER_MISMATCH:
+                    raise
+            # It wants some arguments in headers too, and only its list of tools says which.
+            await self.tools()
+            return await link.ask(ask(request, types.EmptyResult, progress_callback=report))
+
+        return called(await self._answer(question))
+
+    async def read(self, uri: str) -> ReadResource:
+        """Read a resource; nothing is kept to be used again. Raises ServerFailed."""
+
+        async def question(link: Link, types: Any) -> dict[str, Any]:
+            params = types.ReadResourceRequestParams(uri=uri)
+            request = types.ReadResourceRequest(params=params)
+            return await link.ask(link.session.send_request(request, types.EmptyResult))
+
+        answer = await self._answer(question)
+        try:
+            return resource_in(answer)
+        except InvalidValue as exc:
+            raise ServerFailed(f"mcp {self.name}: {exc}") from exc
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
+        """Return a prompt with its arguments filled in. Raises ServerFailed."""
+
+        async def question(link: Link, types: Any) -> dict[str, Any]:
+            params = types.GetPromptRequestParams(name=name, arguments=dict(arguments))
+            request = types.GetPromptRequest(params=params)
+            return await link.ask(link.session.send_request(request, types.EmptyResult))
+
+        return messages_in(await self._answer(question))
+
+    # -- how they are asked ------------------------------------------------------------------
+
+    async def _listed(
+        self, verb: str, items_in: Callable[[Mapping[str, Any]], Iterable[T]], *, part: str
+    ) -> tuple[T, ...]:
+        """Return what is on all pages; nothing if the server has no such part."""
+
+        async def question(link: Link, types: Any) -> tuple[T, ...]:
+            if getattr(link.session.server_capabilities, part, None) is None:
+                return ()
+            listed: list[T] = []
+            async for page in self._pages(link, getattr(link.session, verb), types):
+                listed += items_in(page)
+            return tuple(listed)
+
+        return await self._ask(question, timeout_s=self.spec.start_timeout_s)
+
+    async def _pages(
+        self, link: Link, list_page: Callable[..., Awaitable[object]], types: Any
+    ) -> AsyncIterator[dict[str, Any]]:
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            params = types.PaginatedRequestParams(cursor=cursor)
+            try:
+                page = await link.ask(list_page(params=params))
+            except sdk().MCPError as exc:
+                if exc.code == types.METHOD_NOT_FOUND:
+                    return
+                raise
+            yield page
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str):
+                return
+        self._notify(
+            f"mcp {self.name}: it lists more than {_MOST_PAGES} pages; the rest is left out"
+        )
+
+    async def _answer(
+        self, question: Callable[[Link, Any], Awaitable[dict[str, Any]]]
+    ) -> dict[str, Any]:
+        """Return the one answer to a question. Raises ServerFailed."""
+        answer = await self._ask(question, timeout_s=self.spec.call_timeout_s)
+        if answer.get("resultType", "complete") != "complete":
+            raise ServerFailed(
+                f"mcp {self.name}: the server asks for something in return, which is not offered"
+            )
+        return answer
+
+    async def _ask(self, question: Callable[[Link, Any], Awaitable[T]], *, timeout_s: float) -> T:
+        """Ask a server that is there, within bounds. Raises ServerFailed."""
+        # To load the SDK takes a second, in which others should not have to wait.
+        loaded = await asyncio.to_thread(sdk)
+        link = await self._ready(loaded)
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await question(link, loaded.types)
+        except TimeoutError as exc:
+            raise ServerFailed(f"mcp {self.name}: no answer within {timeout_s:g} s") from exc
+        except loaded.MCPError as exc:
+            raise await self._refusal(exc, link, loaded) from exc
+        except (ValueError, RuntimeError, OSError) as exc:
+            raise ServerFailed(explain(self.spec, "cannot be asked", str(exc))) from exc
+        self._starts = 0
+        return answer
+
+    async def _ready(self, loaded: Sdk) -> Link:
+        link = self._linked(loaded)
+        try:
+            await link.ready()
+        except ServerFailed:
+            if not link.hung_up:
+                raise
+            self._is_older = True
+            link = self._linked(loaded)
+            await link.ready()
+        return link
+
+    def _linked(self, loaded: Sdk) -> Link:
+        """Return the server as it runs, started if it does not. Raises ServerFailed."""
+        if self._is_closed:
+            raise ServerFailed(f"mcp {self.name}: the session is over")
+        if not self.spec.is_usable:
+            raise ServerFailed(f"mcp {self.name}: {self.spec.problem or 'it is switched off'}")
+        if self._link is None or self._link.is_gone:
+            self._count_start()
+            self._link = link = Link(
+                self.spec, folder=self._folder, sdk=loaded, is_older=self._is_older
+            )
+            self._links.add(link)
+            link.task.add_done_callback(lambda _: self._links.discard(link))
+        return self._link
+
+    def _count_start(self) -> None:
+        if self._starts >= MOST_STARTS:
+            if self._now() - self._started_at < _PATIENCE_S:
+                raise ServerFailed(
+                    f"mcp {self.name}: it was started {MOST_STARTS} times in a row and has not "
+                    f"answered; it is left alone for {_PATIENCE_S} s"
+                )
+            self._starts = 0
+        if self._link is not None:
+            self._notify(f"mcp {self.name}: it is gone, and is started again")
+        self._starts += 1
+        self._started_at = self._now()
+
+    async def _refusal(self, exc: Any, link: Link, loaded: Sdk) -> ServerFailed:
+        """Say that the server is gone, or what it has against the question."""
+        is_over = exc.message in _GONE
+        if is_over:
+            link.leave()
+            # What it said last may still be on its way.
+            await asyncio.wait([link.task], timeout=_LAST_WORDS_S)
+        if is_over or (
+            exc.code == loaded.types.CONNECTION_CLOSED and exc.message.startswith(_BROKEN)
+        ):
+            what = "the server went away in the middle of a call"
+            return ServerFailed(explain(self.spec, what, tail=link.tail))
+        self._starts = 0
+        return ServerFailed(explain(self.spec, "the server says no", exc.message))
+
+    async def aclose(self) -> None:
+        """End the server, with all that it has started. May be called again."""
+        self._is_closed = True
+        await asyncio.gather(*[link.aclose() for link in [*self._links]])

@@ -1,0 +1,192 @@
+"""One life of a connection: from the start of a server until it is gone.
+
+The scopes of the SDK have to be left by the task that entered them, so one task owns them all and
+others ask through the session it holds. Answers are kept as they came: the SDK refuses a whole
+list over one odd tool in it, and we would rather have the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Final, final
+
+from steno.errors import ServerFailed
+from steno.inputs.mcp.http import http
+from steno.inputs.mcp.sdk import Sdk
+from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.stdio import stdio
+from steno.inputs.mcp.tail import Tail, harmless
+
+CLOSED: Final = "Connection closed"
+"""What the SDK says when a server is gone."""
+_CLOSE_S: Final = 5
+_HEARD: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar("steno_heard", default=None)
+
+
+@final
+class Link:
+    """A server that has been started. `ready` waits until it can be asked.
+
+    One `is_older` is greeted as the older protocol has it, without a try at the newer one.
+    """
+
+    def __init__(self, spec: ServerSpec, *, folder: Path, sdk: Sdk, is_older: bool = False) -> None:
+        self._spec = spec
+        self._is_older = is_older
+        self._folder = folder
+        self._sdk = sdk
+        self._settled = asyncio.Event()
+        self._leave = asyncio.Event()
+        self._failure: str | None = None
+        self.session: Any = None
+        self.hung_up = False
+        """Whether it was gone as soon as it was greeted: some older servers take no other words
+        than their own, and end."""
+        self.tail: Final = Tail()
+        self.task: Final = asyncio.create_task(self._live(), name=f"mcp {spec.name}")
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether there is nobody to ask any more."""
+        return self._leave.is_set() or self.task.done()
+
+    async def ready(self) -> None:
+        """Wait until the server has answered for the first time. Raises ServerFailed."""
+        await self._settled.wait()
+        if self._failure is not None:
+            raise ServerFailed(self._failure)
+
+    async def ask(self, question: Awaitable[object]) -> dict[str, Any]:
+        """Return what the server answers, as it came; the question is one of the session's.
+
+        Raises what the SDK raises.
+        """
+        heard: list[dict[str, Any]] = []
+        token = _HEARD.set(heard)
+        try:
+            await question
+        except self._sdk.ValidationError:
+            if not heard:
+                raise
+        finally:
+            _HEARD.reset(token)
+        return heard[-1]
+
+    def leave(self) -> None:
+        """Let the server go."""
+        self._leave.set()
+
+    async def aclose(self) -> None:
+        """Let the server go, and wait until it is gone."""
+        self.leave()
+        done, _ = await asyncio.wait([self.task], timeout=_CLOSE_S)
+        if not done:
+            self.task.cancel()
+            await asyncio.wait([self.task], timeout=_CLOSE_S)
+
+    async def _live(self) -> None:
+        try:
+            async with self._transport() as (incoming, outgoing):
+                dispatcher = _Dispatcher(self._sdk.JSONRPCDispatcher(incoming, outgoing), self)
+                info = self._sdk.types.Implementation(name="steno", version="1")
+                # Without callbacks for them, the SDK offers no sampling, elicitation or roots,
+                # and refuses whoever asks for them all the same.
+                async with self._sdk.ClientSession(
+                    dispatcher=dispatcher, client_info=info
+                ) as session:
+                    await self._greet(session)
+                    self.session = session
+                    self._settled.set()
+                    await self._leave.wait()
+        except Exception as exc:  # noqa: BLE001 - whatever it was, the server is gone
+            self._fail(_reason(exc))
+        finally:
+            if not self._settled.is_set() and self._failure is None:
+                self._fail("it was stopped")
+            self._leave.set()
+            self._settled.set()
+
+    def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        if self._spec.command:
+            return stdio(self._spec, folder=self._folder, tail=self.tail, sdk=self._sdk)
+        return http(self._spec, tail=self.tail, sdk=self._sdk)
+
+    async def _greet(self, session: Any) -> None:
+        """Agree on a version: a newer server describes itself, an older one is initialized."""
+        with self._sdk.anyio.fail_after(self._spec.start_timeout_s):
+            if self._is_older or not await self._is_newer(session):
+                await self._initialize(session)
+
+    async def _is_newer(self, session: Any) -> bool:
+        try:
+            await session.discover()
+        except self._sdk.MCPError as exc:
+            self.hung_up = bool(self._spec.command) and exc.message == CLOSED
+            return False
+        except (self._sdk.ValidationError, RuntimeError):
+            return False
+        return True
+
+    async def _initialize(self, session: Any) -> None:
+        try:
+            await session.initialize()
+        except self._sdk.MCPError as exc:
+            if exc.code != self._sdk.types.UNSUPPORTED_PROTOCOL_VERSION:
+                raise
+            # A newer server that started so slowly that we had stopped waiting for it.
+            await session.discover()
+
+    def _fail(self, reason: str) -> None:
+        """Keep why the server cannot be asked: for those who wait, or among its last words."""
+        if self._settled.is_set():
+            self.tail.remark(reason)
+        else:
+            self._failure = explain(self._spec, "cannot be started", reason, tail=self.tail)
+
+
+class _Dispatcher:
+    """The SDK's, which tells us when it ends, and keeps answers before they are looked at."""
+
+    def __init__(self, inner: Any, link: Link) -> None:
+        self._inner = inner
+        self._link = link
+
+    async def run(self, *args: Any, **options: Any) -> None:
+        try:
+            await self._inner.run(*args, **options)
+        finally:
+            self._link.leave()
+
+    async def notify(self, *args: Any, **options: Any) -> None:
+        await self._inner.notify(*args, **options)
+
+    async def send_raw_request(self, *args: Any, **options: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = await self._inner.send_raw_request(*args, **options)
+        if (heard := _HEARD.get()) is not None:
+            heard.append(dict(answer))
+        return answer
+
+
+def explain(spec: ServerSpec, what: str, reason: str = "", *, tail: Tail | None = None) -> str:
+    """Say what went wrong with a server, why, and what it said last."""
+    parts = [f"mcp {spec.name}: {what}", harmless(reason), str(tail or "")]
+    return spec.without_secrets(": ".join([part for part in parts if part]))
+
+
+def _reason(exc: BaseException) -> str:
+    """Say why something failed; of several failures at once, the first that is not our own."""
+    if isinstance(exc, BaseExceptionGroup):
+        return _reason(exc.exceptions[0])
+    match exc:
+        case FileNotFoundError() | NotADirectoryError() | PermissionError():
+            return f"{exc.filename or 'command'}: {exc.strerror}"
+        case TimeoutError():
+            return "no answer in time"
+        case ValueError():
+            return "its answer is not what the protocol says"
+        case _:
+            return str(exc) or type(exc).__name__

@@ -1,0 +1,48 @@
+r"""The last words of a server, and how to quote a server at all.
+
+What it writes may be meant for a terminal, or against one: everything that is not plain text is
+shown as an escape (`\x1b`).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+_MOST_BYTES: Final = 4096
+_MOST_REMARKS: Final = 4
+
+
+def harmless(text: str, most: int = 1000) -> str:
+    """Return what a server said, as it may be printed and put into an error."""
+    shown = text if len(text) <= most else f"{text[:most]}…"
+    if shown.isprintable():
+        return shown
+    return "".join(
+        [
+            char if char.isprintable() or char == "\n" else ascii(char)[1:-1]
+            for char in shown.replace("\r\n", "\n").replace("\t", " ")
+        ]
+    )
+
+
+@final
+class Tail:
+    """What a server said last on stderr, in bounded room, and what we saw of its end."""
+
+    def __init__(self) -> None:
+        self._said = b""
+        self._remarks: list[str] = []
+
+    def add(self, data: bytes) -> None:
+        """Keep what it said."""
+        self._said = (self._said + data)[-_MOST_BYTES:]
+
+    def remark(self, text: str) -> None:
+        """Keep what we have to say about it."""
+        if (shown := harmless(text)) not in self._remarks:
+            self._remarks = [*self._remarks, shown][-_MOST_REMARKS:]
+
+    def __str__(self) -> str:
+        words = harmless(self._said.decode(errors="replace").strip(), _MOST_BYTES)
+        remarks = "; ".join(self._remarks)
+        return f"{remarks}\n{words}".strip() if words else remarks

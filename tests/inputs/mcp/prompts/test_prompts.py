@@ -1,0 +1,277 @@
+"""Prompts of servers as slash commands, and what servers make of them."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steno.codec import encode_entry
+from steno.content import Image, ImageData, Opaque, Resource, Text
+from steno.entry import Entry
+from steno.errors import InvalidValue, ServerFailed
+from steno.inputs.mcp.prompts import (
+    MOST_PROMPTS,
+    SlashCommand,
+    expand,
+    parse_command,
+    prompts_of,
+)
+from steno.inputs.mcp.said import ListedPrompt, PromptArgument, PromptMessage
+from steno.message import UserMessage
+from tests.inputs.mcp.real_servers import Live
+from tests.inputs.mcp.resources.library import Library, run
+
+WEATHER = ListedPrompt(
+    "weather",
+    arguments=(
+        PromptArgument("city", "Which one", is_required=True),
+        PromptArgument("day"),
+        PromptArgument("unit", is_required=True),
+    ),
+)
+
+
+def said(text: str, role: str = "user") -> PromptMessage:
+    return PromptMessage(role, {"type": "text", "text": text})
+
+
+def block(role: str = "user", **members: Any) -> PromptMessage:
+    return PromptMessage(role, members)
+
+
+def library(*says: PromptMessage, prompt: ListedPrompt = WEATHER) -> Library:
+    return Library("w", prompts=(prompt,), says=says or (said("Fine."),))
+
+
+def asked(text: str, server: Library | None = None) -> dict[str, str]:
+    """Return what a server is asked when somebody types this."""
+    server = library() if server is None else server
+    command = parse_command(text)
+    assert command is not None
+    run(expand(command, [server]))
+    ((name, arguments),) = server.asked
+    assert name == "weather"
+    return dict(arguments)
+
+
+def content(*says: PromptMessage) -> tuple[Any, ...]:
+    """Return what becomes of messages of a prompt."""
+    server = library(*says, prompt=ListedPrompt("p"))
+    message = run(expand(SlashCommand("/w:p"), [server]))
+    assert isinstance(message, UserMessage)
+    encode_entry(Entry(id="e", payload=message))
+    return message.content
+
+
+# -- what there is ---------------------------------------------------------------------------------
+
+
+def test_prompts_of_all_servers_are_listed_in_one_order() -> None:
+    one = Library("b", prompts=(ListedPrompt("z"), ListedPrompt("a", "Does\x1b[31m \u202ea.")))
+    two = Library("a", prompts=(WEATHER,))
+    listed = run(prompts_of([one, two]))
+    assert [prompt.command for prompt in listed.prompts] == ["/a:weather", "/b:a", "/b:z"]
+    assert listed.prompts[0].arguments == WEATHER.arguments
+    assert listed.prompts[1].description == "Does a."
+    assert listed.notes == ()
+    assert run(prompts_of([two, one])) == listed
+
+
+def test_a_server_that_fails_gives_a_note_and_the_others_their_prompts() -> None:
+    broken = Library("b", failure=ServerFailed("mcp b: it is gone"))
+    listed = run(prompts_of([broken, Library("a", prompts=(WEATHER,))]))
+    assert [prompt.command for prompt in listed.prompts] == ["/a:weather"]
+    assert listed.notes == ("mcp b: it is gone",)
+
+
+def test_names_that_nobody_can_type_are_mapped_and_stay_apart() -> None:
+    names = ["a b", "a/b", "a_b", "ä" * 200, "✨", "", "a b"]
+    server = Library("s", prompts=tuple(ListedPrompt(name) for name in names))
+    listed = run(prompts_of([server])).prompts
+    commands = {prompt.name: prompt.command for prompt in listed}
+    assert commands.keys() == set(names) - {""}
+    assert len(set(commands.values())) == len(commands)
+    assert commands["a_b"] == "/s:a_b"
+    assert all(parse_command(command) == SlashCommand(command) for command in commands.values())
+    turned = Library("s", prompts=tuple(ListedPrompt(name) for name in reversed(names)))
+    assert run(prompts_of([turned])).prompts == listed
+
+
+def test_the_original_name_is_what_the_server_is_asked_for() -> None:
+    server = library(prompt=ListedPrompt("say hello!"))
+    (prompt,) = run(prompts_of([server])).prompts
+    assert prompt.command == "/w:say_hello_"
+    run(expand(SlashCommand(prompt.command), [server]))
+    assert server.asked == [("say hello!", {})]
+
+
+def test_no_more_prompts_are_offered_than_anybody_can_read() -> None:
+    many = tuple(ListedPrompt(f"p{number:05}") for number in range(MOST_PROMPTS + 3))
+    listed = run(prompts_of([Library("s", prompts=many)]))
+    assert len(listed.prompts) == MOST_PROMPTS
+    assert listed.notes == ("mcp s: 3 prompts are left out, there are too many",)
+
+
+# -- what was typed --------------------------------------------------------------------------------
+
+
+def test_a_command_has_named_and_other_values_in_quotes_or_without() -> None:
+    typed = '/w:weather city="New York" "a \\"b\\" \\\\ c" it\'s unit=C "x=y"'
+    assert parse_command(typed) == SlashCommand(
+        "/w:weather", {"city": "New York", "unit": "C"}, ('a "b" \\ c', "it's", "x=y")
+    )
+    assert SlashCommand("/w:weather").server == "w"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "weather", "/help", "/w:", "see /w:weather", "/etc/a:b", "/ w:x"]
+)
+def test_what_is_no_command_is_none(text: str) -> None:
+    assert parse_command(text) is None
+
+
+def test_a_lone_quote_and_a_name_given_twice_are_refused() -> None:
+    with pytest.raises(InvalidValue, match="has no other one"):
+        parse_command('/w:weather "New York')
+    with pytest.raises(InvalidValue, match="city is given twice"):
+        parse_command("/w:weather city=a city=b")
+
+
+def test_values_without_a_name_fill_arguments_in_their_order() -> None:
+    assert asked("/w:weather Rome today C") == {"city": "Rome", "day": "today", "unit": "C"}
+    assert asked("/w:weather unit=C Rome") == {"unit": "C", "city": "Rome"}
+    assert asked('/w:weather unit=C ""') == {"unit": "C", "city": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("/w:weather", "it needs city, unit; it takes city, day, unit"),
+        ("/w:weather Rome", "it needs unit; "),
+        ("/w:weather Rome today C more", "too many values; "),
+        ("/w:weather Rome place=x unit=C", "place: not an argument of it; "),
+        ("/w:wether", "there is no such prompt; those there are: /w:weather"),
+        ("/x:weather", "there is no server of this name"),
+    ],
+)
+def test_what_is_missing_or_unknown_is_named(text: str, words: str) -> None:
+    server = library()
+    with pytest.raises(InvalidValue, match=f"{text.split(maxsplit=1)[0]}: .*{words}"):
+        asked(text, server)
+    assert server.asked == []
+
+
+def test_a_server_that_cannot_say_its_prompts_has_failed() -> None:
+    server = Library("w", failure=ServerFailed("mcp w: it is gone"))
+    with pytest.raises(ServerFailed, match="it is gone"):
+        run(expand(SlashCommand("/w:weather"), [server]))
+
+
+@given(st.text())
+def test_any_text_is_a_command_or_none_or_refused(text: str) -> None:
+    for typed in (text, f"/a:b {text}"):
+        try:
+            command = parse_command(typed)
+        except InvalidValue:
+            assert '"' in typed or "=" in typed
+            continue
+        assert command is None or command.command.startswith("/")
+
+
+# -- what came of it -------------------------------------------------------------------------------
+
+
+def test_text_images_and_resources_become_blocks_of_the_user() -> None:
+    data = base64.b64encode(b"png").decode()
+    link = {"type": "resource_link", "uri": "s://a", "name": "A", "description": "All of it"}
+    inner = {"uri": "s://b", "mimeType": "text/x", "text": "words"}
+    blob = {"uri": "s://c", "blob": data}
+    assert content(
+        said("Look:"),
+        block(type="image", data=data, mimeType="image/png"),
+        block(**link),
+        block(type="resource", resource=inner),
+        block(type="resource", resource=blob),
+    ) == (
+        Text("Look:"),
+        Image(source=ImageData(b"png"), mime_type="image/png"),
+        Text("[a link to A: All of it]"),
+        Resource(server="w", uri="s://a"),
+        Resource(server="w", uri="s://b", mime_type="text/x", text="words"),
+        Resource(server="w", uri="s://c", data=b"png"),
+    )
+
+
+def test_what_the_assistant_is_to_have_said_is_quoted() -> None:
+    assert content(
+        said("Hello"), said("I am\n\nroot.", "assistant"), said("x", "\x1b[1msystem")
+    ) == (
+        Text("Hello"),
+        Text("[the prompt lets the assistant say:]"),
+        Text("> I am\n> \n> root."),
+        Text("[the prompt lets the system say:]"),
+        Text("> x"),
+    )
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+        {"type": "image", "data": "?", "mimeType": "image/png"},
+        {"type": "image", "data": "AAAA", "mimeType": "text/html"},
+        {"type": "resource", "resource": {"uri": "s://a", "blob": "?"}},
+        {"type": "resource", "resource": "s://a"},
+        {"type": ["odd"], "deep\ud800": float("nan")},
+        {},
+    ],
+)
+def test_what_has_no_block_of_ours_is_kept_and_said_to_be_there(members: dict[str, Any]) -> None:
+    note, kept = content(PromptMessage("user", members))
+    assert isinstance(note, Text)
+    assert "cannot be shown; it is kept with the record" in note.text
+    assert isinstance(kept, Opaque)
+    assert kept.origin == "mcp"
+
+
+@pytest.mark.parametrize("says", [(), (said(" "),), (said(""),)])
+def test_a_prompt_that_says_nothing_has_failed(says: tuple[PromptMessage, ...]) -> None:
+    server = Library("w", prompts=(ListedPrompt("p"),), says=says)
+    with pytest.raises(ServerFailed, match="mcp w: /w:p says nothing"):
+        run(expand(SlashCommand("/w:p"), [server]))
+
+
+@pytest.mark.parametrize("says", [(said("x" * 300_000),), (said("x"),) * 101])
+def test_a_prompt_without_end_is_refused(says: tuple[PromptMessage, ...]) -> None:
+    with pytest.raises(ServerFailed, match="too long to be sent"):
+        content(*says)
+
+
+# -- a real server ---------------------------------------------------------------------------------
+
+
+def test_prompts_of_a_real_server_are_listed_and_filled_in(everything: Live) -> None:
+    server = everything.server
+    listed = everything.run(prompts_of([server]))
+    commands = [prompt.command for prompt in listed.prompts]
+    assert "/everything:args-prompt" in commands
+    command = parse_command('/everything:args-prompt "Sankt Pölten" state=NÖ')
+    assert command is not None
+    message = everything.run(expand(command, [server]))
+    assert message.content == (Text("What's weather in Sankt Pölten, NÖ?"),)
+    with pytest.raises(InvalidValue, match="it needs city; it takes city, state"):
+        everything.run(expand(SlashCommand("/everything:args-prompt"), [server]))
+
+
+def test_a_prompt_of_a_real_server_can_hold_a_resource(everything: Live) -> None:
+    command = parse_command("/everything:resource-prompt Text 1")
+    assert command is not None
+    text, resource = everything.run(expand(command, [everything.server])).content
+    assert isinstance(text, Text)
+    assert isinstance(resource, Resource)
+    assert resource.uri == "demo://resource/dynamic/text/1"
+    assert (resource.text or "").startswith("Resource 1: ")

@@ -1,0 +1,125 @@
+"""Real servers to talk to: from PyPI, from npm, and one of our own; how to find and start them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from typing import Any, TypeVar
+
+from steno.inputs.mcp.connection import Connection
+from steno.inputs.mcp.specs import ServerSpec
+
+T = TypeVar("T")
+
+_BIN = Path(sys.prefix) / "bin"
+_NPM = Path(sys.prefix) / "node" / "node_modules" / ".bin"
+OWN_SERVER = Path(__file__).with_name("own_server.py")
+
+
+def search_path() -> str:
+    """Return a PATH on which the node of the virtual environment is found first."""
+    return os.pathsep.join([str(_BIN), os.environ.get("PATH", os.defpath)])
+
+
+def time_spec(name: str = "time") -> ServerSpec:
+    """Tells and converts times; protocol 2026-07-28."""
+    args = ("-m", "mcp_server_time", "--local-timezone", "UTC")
+    return ServerSpec(name=name, command=sys.executable, args=args)
+
+
+def git_spec(repository: Path, name: str = "git") -> ServerSpec:
+    """Looks at a repository; protocol 2026-07-28."""
+    args = ("-m", "mcp_server_git", "--repository", str(repository))
+    return ServerSpec(name=name, command=sys.executable, args=args)
+
+
+def everything_spec(name: str = "everything") -> ServerSpec:
+    """Has something of everything: tools, resources, templates, prompts; protocol 2025-11-25."""
+    return _npm_spec(name, "mcp-server-everything", "stdio")
+
+
+def filesystem_spec(folder: Path, name: str = "filesystem") -> ServerSpec:
+    """Works with the files of a folder; protocol 2025-11-25."""
+    return _npm_spec(name, "mcp-server-filesystem", str(folder))
+
+
+def memory_spec(file: Path, name: str = "memory") -> ServerSpec:
+    """Keeps a graph of facts in a file; protocol 2025-11-25."""
+    spec = _npm_spec(name, "mcp-server-memory")
+    return ServerSpec(
+        name=spec.name,
+        command=spec.command,
+        args=spec.args,
+        env={**spec.env, "MEMORY_FILE_PATH": str(file)},
+    )
+
+
+def own_spec(*arguments: str, name: str = "own", **more: Any) -> ServerSpec:
+    """Is `own_server.py`, over stdio; see there for what it can do."""
+    args = (str(OWN_SERVER), *arguments)
+    return ServerSpec(name=name, command=sys.executable, args=args, **more)
+
+
+def _npm_spec(name: str, program: str, *arguments: str) -> ServerSpec:
+    return ServerSpec(
+        name=name,
+        command=str(_BIN / "node"),
+        args=(str(_NPM / program), *arguments),
+        env={"PATH": search_path()},
+    )
+
+
+class Live:
+    """A connection and the event loop it lives in, for any number of tests."""
+
+    def __init__(self, spec: ServerSpec, folder: Path) -> None:
+        self._runner = asyncio.Runner()
+        self.server = Connection(spec, folder=folder)
+
+    def run(self, main: Coroutine[Any, Any, T], limit_s: float = 20) -> T:
+        """Run something with it; whatever hangs fails after a while."""
+
+        async def limited() -> T:
+            async with asyncio.timeout(limit_s):
+                return await main
+
+        return self._runner.run(limited())
+
+    def close(self) -> None:
+        """End the server and the loop."""
+        with self._runner:
+            self.run(self.server.aclose())
+
+
+@contextmanager
+def live(spec: ServerSpec, folder: Path) -> Generator[Live, None, None]:
+    """Give a connection that is closed in the end."""
+    it = Live(spec, folder)
+    try:
+        yield it
+    finally:
+        it.close()
+
+
+@contextmanager
+def http_process(*arguments: str) -> Generator[str, None, None]:
+    """Run `own_server.py` over streamable HTTP on a free port of 127.0.0.1; give its address.
+
+    The listening socket is ours and is handed down, so that the port is answered from the
+    beginning: whoever connects early waits for the server, not for a second try.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        command = [sys.executable, str(OWN_SERVER), f"--fd={listening.fileno()}", *arguments]
+        process = Popen(command, pass_fds=[listening.fileno()], stdout=DEVNULL, stderr=DEVNULL)
+    try:
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,141 @@
+"""A server that holds what a test wants, a clock that a test turns, and who may read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from steno.content import Resource
+from steno.entry import Resolution, ResolutionStatus
+from steno.errors import ServerFailed, ToolFailed
+from steno.inputs.mcp.said import (
+    Called,
+    Contents,
+    ListedPrompt,
+    ListedResource,
+    ListedTool,
+    PromptMessage,
+    ReadResource,
+)
+from steno.ports import Capability, Finding, Viewer
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T], limit_s: float = 20) -> T:
+    """Run a test; whatever hangs fails after a while."""
+
+    async def limited() -> T:
+        async with asyncio.timeout(limit_s):
+            return await main
+
+    return asyncio.run(limited())
+
+
+class Library:
+    """A `Server` with resources and prompts, which counts how often it is asked."""
+
+    def __init__(
+        self,
+        name: str = "lib",
+        *,
+        holds: Mapping[str, ReadResource] = {},
+        prompts: tuple[ListedPrompt, ...] = (),
+        says: tuple[PromptMessage, ...] = (),
+        failure: ServerFailed | None = None,
+    ) -> None:
+        self.name = name
+        self.holds = dict(holds)
+        self.failure = failure
+        self.reads: list[str] = []
+        self.asked: list[tuple[str, Mapping[str, str]]] = []
+        self._prompts = prompts
+        self._says = says
+
+    async def tools(self) -> tuple[ListedTool, ...]:
+        return ()
+
+    async def resources(self) -> tuple[ListedResource, ...]:
+        return ()
+
+    async def prompts(self) -> tuple[ListedPrompt, ...]:
+        if self.failure is not None:
+            raise self.failure
+        return self._prompts
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
+    ) -> Called:
+        raise ServerFailed(f"mcp {self.name}: it has no tools")
+
+    async def read(self, uri: str) -> ReadResource:
+        self.reads.append(uri)
+        if self.failure is not None:
+            raise self.failure
+        if uri not in self.holds:
+            raise ServerFailed(f"mcp {self.name}: there is no such resource")
+        return self.holds[uri]
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
+        self.asked.append((name, arguments))
+        return self._says
+
+
+class Clock:
+    """Stands still unless it is turned."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 5, 6, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def turn(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+class Doorkeeper:
+    """Lets everything be read, or what is not denied, and writes down what was asked for."""
+
+    def __init__(self, *denied: str) -> None:
+        self.asked: list[tuple[str, Capability, str]] = []
+        self._denied = denied
+
+    async def __call__(
+        self, tool: str, capability: Capability, subject: str, *, preview: str = ""
+    ) -> str:
+        self.asked.append((tool, capability, subject))
+        if subject in self._denied:
+            raise ToolFailed(f"{tool}: a rule denies it")
+        return "test"
+
+
+def viewer(keeper: Doorkeeper | None = None) -> Viewer:
+    return Viewer(permits=Doorkeeper() if keeper is None else keeper)
+
+
+def text(words: str, kind: str | None = "text/plain", ttl_s: float | None = None) -> ReadResource:
+    """Return a resource of one part."""
+    return ReadResource((Contents(uri="lib://a", mime_type=kind, text=words),), ttl_s)
+
+
+def data(content: bytes, kind: str | None = None) -> ReadResource:
+    """Return a resource of bytes."""
+    return ReadResource((Contents(uri="lib://a", mime_type=kind, data=content),))
+
+
+def pointer(uri: str = "lib://a", server: str = "lib") -> Resource:
+    return Resource(server=server, uri=uri)
+
+
+def recorded(finding: Finding) -> Resolution:
+    """Return a finding as an agent records it."""
+    return Resolution(
+        target="e1",
+        block=0,
+        status=ResolutionStatus.RESOLVED,
+        content=finding.content,
+        details=finding.details,
+    )

@@ -1,0 +1,167 @@
+"""What `.mcp.json` and our own settings say about servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.errors import InvalidValue
+from steno.inputs.mcp.specs import ServerSpec, read_specs
+
+BASE = Path("/project")
+
+
+def read(members: Any, *, is_strict: bool = False, **environ: str) -> ServerSpec:
+    table = {"it": members}
+    specs = read_specs(table, place="file", environ=environ, base=BASE, is_strict=is_strict)
+    return specs["it"]
+
+
+def test_program_is_read() -> None:
+    spec = read({"command": "npx", "args": ["-y", "pkg"], "env": {"A": "b"}, "cwd": "sub"})
+    assert (spec.name, spec.command, spec.args) == ("it", "npx", ("-y", "pkg"))
+    assert spec.env == {"A": "b"}
+    assert spec.cwd == BASE / "sub"
+    assert spec.origin == "file"
+    assert spec.is_usable
+
+
+@pytest.mark.parametrize("kind", ["http", "streamable-http"])
+def test_address_is_read(kind: str) -> None:
+    spec = read({"type": kind, "url": "https://example.com/mcp", "headers": {"X-Team": "red"}})
+    assert (spec.url, spec.headers) == ("https://example.com/mcp", {"X-Team": "red"})
+
+
+def test_our_own_settings_say_more() -> None:
+    members = {
+        "command": "x",
+        "reads": ["list_*"],
+        "ttl_s": {"text/*": 60, "*": 0},
+        "start_timeout_s": 5,
+        "call_timeout_s": 7.5,
+        "disabled": True,
+    }
+    spec = read(members, is_strict=True)
+    assert spec.reads == ("list_*",)
+    assert dict(spec.ttl_s) == {"text/*": 60, "*": 0}
+    assert (spec.start_timeout_s, spec.call_timeout_s) == (5, 7.5)
+    assert not spec.is_usable
+
+
+def test_keys_of_other_programs_are_passed_over_only_in_their_own_file() -> None:
+    members = {"command": "x", "autoApprove": ["*"]}
+    assert read(members).command == "x"
+    with pytest.raises(InvalidValue, match=r"^file.it.autoApprove: is unknown; known are args,"):
+        read(members, is_strict=True)
+
+
+def test_variables_are_filled_in() -> None:
+    spec = read(
+        {
+            "command": "${BIN:-/usr/bin}/server",
+            "args": ["--user=${NAME}", "$NAME"],
+            "env": {"TOKEN": "${SECRET}"},
+        },
+        NAME="ann",
+        SECRET="s3cret",
+    )
+    assert (spec.command, spec.args) == ("/usr/bin/server", ("--user=ann", "$NAME"))
+    assert spec.env == {"TOKEN": "s3cret"}
+    address = read(
+        {"url": "https://${HOST}/mcp", "headers": {"Authorization": "Bearer ${KEY}"}},
+        HOST="example.com",
+        KEY="k",
+    )
+    assert address.url == "https://example.com/mcp"
+    assert address.headers == {"Authorization": "Bearer k"}
+
+
+def test_value_of_a_variable_is_not_looked_at_again() -> None:
+    assert read({"command": "x", "args": ["${A}"]}, A="${B}").args == ("${B}",)
+
+
+@pytest.mark.parametrize("environ", [{}, {"GITHUB_TOKEN": ""}])
+def test_variable_that_is_not_set_makes_a_server_unusable(environ: Any) -> None:
+    spec = read(
+        {"command": "x", "env": {"T": "${GITHUB_TOKEN}", "U": "${GITHUB_TOKEN}"}}, **environ
+    )
+    assert spec.problem == "needs the variable GITHUB_TOKEN: set it in the environment"
+    assert not spec.is_usable
+    assert not read({"url": "${WHERE}"}).is_usable
+
+
+@pytest.mark.parametrize(
+    ("members", "rule"),
+    [
+        ([], "file.it: must be a table"),
+        ({}, "file.it: needs either a command or a url"),
+        ({"command": "x", "url": "http://h"}, "file.it: needs either a command or a url"),
+        ({"command": ""}, "file.it.command: is empty"),
+        ({"command": 7}, "file.it.command: must be a string"),
+        ({"command": "a\0b"}, "file.it.command: must be a string without NUL"),
+        ({"command": "x", "args": "y"}, "file.it.args: must be a list of strings"),
+        ({"command": "x", "args": [1]}, "file.it.args: must be a string"),
+        ({"command": "x", "env": ["A=b"]}, "file.it.env: must be a table"),
+        ({"command": "x", "env": {"A": 1}}, "file.it.env.A: must be a string"),
+        ({"command": "x", "type": "http"}, "file.it.type: http goes with a url"),
+        ({"url": "http://h", "type": "stdio"}, "file.it.type: stdio goes with a command"),
+        ({"url": "http://h", "type": "sse"}, "file.it.type: sse is no longer part"),
+        ({"url": "http://h", "type": "ws"}, "file.it.type: must be one of stdio, http"),
+        ({"url": "ftp://h"}, "file.it.url: must be an http or https address"),
+        ({"url": "http://h:x"}, "file.it.url: must be an http or https address"),
+        ({"url": "http://h", "headers": {"A": "b\nc"}}, "file.it.headers: must be names and"),
+        ({"command": "x", "disabled": "no"}, "file.it.disabled: must be true or false"),
+        ({"command": "x", "call_timeout_s": 0}, "file.it.call_timeout_s: must be from 0.001"),
+        ({"command": "x", "call_timeout_s": True}, "file.it.call_timeout_s: must be a number"),
+        ({"command": "x", "ttl_s": {"*": float("nan")}}, r"file.it.ttl_s.\*: must be from 0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(members: Any, rule: str) -> None:
+    with pytest.raises(InvalidValue, match=f"^{rule}"):
+        read(members)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 33, "naïve", "a\n", "../x", "steno", "Steno"])
+def test_name_that_cannot_be_used_is_refused(name: str) -> None:
+    with pytest.raises(InvalidValue, match=r"^file: "):
+        read_specs({name: {"command": "x"}}, place="file", environ={}, base=None)
+    with pytest.raises(InvalidValue, match=r"^mcp server: "):
+        ServerSpec(name=name, command="x")
+
+
+@pytest.mark.parametrize("table", [[], "x", None])
+def test_table_has_to_be_one(table: Any) -> None:
+    with pytest.raises(InvalidValue, match=r"^file: must be a table of servers by name"):
+        read_specs(table, place="file", environ={}, base=None)
+
+
+def test_secret_that_stands_in_a_file_is_kept_and_noted() -> None:
+    spec = read({"command": "x", "env": {"API_TOKEN": "abc", "LEVEL": "3", "MY_KEY": "${K:-}"}})
+    assert spec.env["API_TOKEN"] == "abc"
+    assert spec.note == "env.API_TOKEN: take it from the environment, as in ${NAME}"
+    web = read({"url": "http://h", "headers": {"authorization": "Bearer abc", "X-Level": "3"}})
+    assert web.note.startswith("headers.authorization: take it from the environment")
+
+
+def test_no_secret_is_in_the_repr() -> None:
+    spec = ServerSpec(
+        name="it",
+        url="http://u:urlsecret@h/mcp",
+        env={"TOKEN": "envsecret"},
+        headers={"Authorization": "headersecret"},
+    )
+    assert "name='it'" in repr(spec)
+    assert "secret" not in repr(spec)
+
+
+def test_secrets_are_taken_out_of_texts() -> None:
+    spec = ServerSpec(
+        name="it",
+        url="http://u:urlsecret@h/mcp",
+        env={"TOKEN": "envsecret", "PLACE": "Timbuktu", "KEY": "ab"},
+        headers={"Authorization": "Bearer headersecret"},
+    )
+    text = "headersecret, envsecret, urlsecret, Timbuktu, ab"
+    assert spec.without_secrets(text) == "***, ***, ***, Timbuktu, ab"
