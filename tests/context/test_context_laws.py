@@ -79,6 +79,7 @@ targets = st.builds(
     vision=st.none() | st.booleans(),
     context_tokens=st.none() | st.integers(1, 6_000),
     max_tokens=st.none() | st.integers(1, 200),
+    resource_tokens=st.none() | st.integers(0, 100),
 )
 
 
@@ -106,7 +107,7 @@ def test_building_turn_by_turn_comes_to_the_same_unless_room_had_to_be_made(
     entries: tuple[Entry, ...], target: Target, data: st.DataObject
 ) -> None:
     builder = ContextBuilder()
-    made_room = {ChangeCode.SHORTENED, ChangeCode.LEFT_OUT}
+    made_room = {ChangeCode.SHORTENED, ChangeCode.LEFT_OUT, ChangeCode.RESOURCE_LEFT_OUT}
     ends = sorted(data.draw(st.sets(st.integers(0, len(entries)), max_size=4)))
     trimmed = False
     for end in [*ends, len(entries)]:

@@ -20,7 +20,9 @@ def test_references_are_replaced_by_what_they_turned_out_to_be() -> None:
         target="e1", block=1, status=ResolutionStatus.RESOLVED, content=(Text("A"), Text("B"))
     )
     built = build(log(asked, found))
-    assert built.request.messages[0].content == (Text("see "), Text("A"), Text("B"), PNG)
+    # Not every API keeps texts from one another.
+    shown = (Text("see "), Text("\n\nA"), Text("\n\nB"), PNG)
+    assert built.request.messages[0].content == shown
     assert codes(built) == [("resolved", "e1")]
 
 
@@ -79,7 +81,7 @@ def test_a_model_without_eyes_is_told_of_images() -> None:
     assert seen.changes == ()
     blind = build(entries, Target(vision=False))
     note = "[image: image/png, not shown: this model takes no images]"
-    assert texts(blind.request) == [f"what is {note}", None, note]
+    assert texts(blind.request) == [f"what is \n\n{note}", None, note]
     assert codes(blind) == [("image_left_out", "e1"), ("image_left_out", "e3")]
 
 

@@ -7,6 +7,7 @@ is read anew. What the record says is never changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias, final
 
@@ -15,13 +16,15 @@ from msgspec.structs import replace
 from steno.aside import digests_of
 from steno.context.fold import Fold
 from steno.context.frames import MODE_NOTES, with_note
-from steno.context.line import Gap, Line
+from steno.context.line import Gap, Line, spare_in
+from steno.context.mending import position_of_turn, repair_change, sources_of
 from steno.context.report import Built, Change, ChangeCode, Target
+from steno.context.showing import Extent
 from steno.context.tokens import Count, estimate_tokens, message_tokens, tool_tokens
-from steno.entry import Entry, Mode
+from steno.entry import Entry, Mode, Payload, Resolution
 from steno.errors import InvalidRequest
-from steno.message import ChatMessage, Message, SystemMessage, ToolResultMessage
-from steno.order import OrderCode, OrderIssue, Pairing
+from steno.message import ChatMessage, Message, SystemMessage, ToolResultMessage, UserMessage
+from steno.order import OrderCode
 from steno.repair import repair
 from steno.request import Request
 from steno.tool import ToolDefinition
@@ -110,11 +113,14 @@ class ContextBuilder:
         settings = self._settings_for(target, tuple(tools))
         head, body = self._head(), self._take_over()
         line, start = self._line, body.start
+        line.begin_at(start)
         fixed = settings.tokens + head.tokens
         fits, room = True, None
+        if target.resource_tokens is not None:
+            self._limit_resources(start, target.resource_tokens)
         if target.context_tokens is not None:
             room = target.context_tokens - _reserve(target, target.context_tokens) - fixed
-            fits = line.fit(start, room)
+            fits = self._fit(start, room)
         sent = self._send(head, line.first(start))
         if not sent.messages:
             raise InvalidRequest("context: there is nothing to send; append a message first")
@@ -199,15 +205,15 @@ class ContextBuilder:
         fold = self._fold
         said, ids = fold.everything()
         repaired, issues = repair(said)
-        self._line.take(0, repaired, _sources(said, ids))
+        self._line.take(0, repaired, sources_of(said, ids))
         turns = sum(1 for message in said[: fold.cut] if not isinstance(message, ToolResultMessage))
-        changes = [_repaired(issue, ids) for issue in issues if issue.position >= fold.cut]
+        changes = [repair_change(issue, ids) for issue in issues if issue.position >= fold.cut]
         # A call that waits may still be answered, and a new id may turn out to be taken.
         is_final = not fold.is_waiting and not any(
             issue.code is OrderCode.CALL_ID_REPEATED for issue in issues
         )
         return _Body(
-            start=_position_of_turn(repaired, turns),
+            start=position_of_turn(repaired, turns),
             changes=tuple(changes),
             cut=fold.cut,
             taken=len(fold.said) if is_final else -1,
@@ -245,6 +251,47 @@ class ContextBuilder:
         head = _Head(tuple(messages), tuple(ids), tokens, tuple(changes))
         self._last_head = (key, head)
         return head
+
+    def _fit(self, start: int, room: int) -> bool:
+        """Make what is on the line fit into so many tokens. Tell whether it does."""
+        fit = partial(self._line.fit, start, room, save=partial(self._save, start))
+        if fit():
+            return True
+        # What the person points at just now is shortened only if it is that which does not fit.
+        return self._save(start, self._line.tokens(start) - room, 0, of_last=True) and fit()
+
+    def _limit_resources(self, start: int, most: int) -> None:
+        """Show no more of resources than so many tokens."""
+        for of_last, spare in ((False, spare_in(most)), (True, 0)):
+            shown = range(self._first_shown(start), len(self._fold.said))
+            tokens = self._fold.shelf.tokens(shown, self._count)
+            if tokens > most:
+                self._save(start, tokens - most, spare, of_last=of_last)
+
+    def _save(self, start: int, excess: int, spare: int, *, of_last: bool = False) -> bool:
+        """Show less of resources to save tokens: of what was said before, or last. Tell if that helps."""
+        fold, first, last = self._fold, self._first_shown(start), self._fold.last_asked
+        less = fold.shelf.less(
+            range(max(first, last), last + 1) if of_last else range(first, last),
+            (Extent.SHORTENED,) if of_last else (Extent.SHORTENED, Extent.LEFT_OUT),
+            count=self._count,
+            excess=excess,
+            spare=spare,
+        )
+        if less:
+            fold.show_less(less)
+            self._take_over()
+        return bool(less)
+
+    def _first_shown(self, start: int) -> int:
+        """Return where among what was said those begin that are sent, but for results."""
+        fold, line = self._fold, self._line
+        first = line.first(start)
+        if first == start:
+            return fold.cut
+        entry_id = line.ids[first] if first < len(line.ids) else None
+        position = None if entry_id is None else fold.position_of(entry_id)
+        return len(fold.said) if position is None else position
 
     def _send(self, head: _Head, first: int) -> _Sent:
         """Lay out what is to be sent, behind as much of what was sent last as still holds."""
@@ -296,51 +343,19 @@ class ContextBuilder:
 
 def _profile_of(target: Target) -> tuple[object, ...]:
     """Return what decides how messages are shown, and how much room there is for them."""
-    return target.vision, target.context_tokens, target.max_tokens
+    return target.vision, target.context_tokens, target.max_tokens, target.resource_tokens
 
 
-def _whole(entry: Entry, bring_back: _BringBack) -> Message | None:
-    """Return the message of an entry with what lies beside it; None if nothing does."""
+def _whole(entry: Entry, bring_back: _BringBack) -> Payload | None:
+    """Return what an entry holds with what lies beside it; None if nothing does."""
+    payload = entry.payload
+    if isinstance(payload, Resolution):
+        if not digests_of(payload):
+            return None
+        # What something turned out to be stands in a message when it is shown.
+        return replace(payload, content=bring_back(UserMessage(payload.content)).content)
     message = entry.message
     return bring_back(message) if message is not None and digests_of(message) else None
-
-
-def _repaired(issue: OrderIssue, ids: Sequence[str]) -> Change:
-    return Change(
-        code=ChangeCode.REPAIRED,
-        explanation=f"{issue.code}: {issue.remedy}",
-        entry=ids[issue.position],
-    )
-
-
-def _sources(said: Sequence[Message], ids: Sequence[str]) -> list[str | None]:
-    """Return the entry that each message is from after a repair; None for results that it made up.
-
-    Every turn is followed by one result for each of its calls then.
-    """
-    result_of = Pairing(said).result_of
-    sources: list[str | None] = []
-    for position, message in enumerate(said):
-        if isinstance(message, ToolResultMessage):
-            continue
-        sources.append(ids[position])
-        for number in range(len(message.tool_calls)):
-            found = result_of.get((position, number))
-            sources.append(None if found is None else ids[found])
-    return sources
-
-
-def _position_of_turn(messages: Sequence[Message], turns: int) -> int:
-    """Return where so many messages are over, with the results that answer them.
-
-    A repair moves results and nothing else: all other messages stay, in their order.
-    """
-    for position, message in enumerate(messages):
-        if not isinstance(message, ToolResultMessage):
-            if turns == 0:
-                return position
-            turns -= 1
-    return len(messages)
 
 
 def _reserve(target: Target, context_tokens: int) -> int:

@@ -8,13 +8,15 @@ model has.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 from itertools import chain
 from typing import Final, NamedTuple, assert_never, final
 
 from steno.content import Opaque
 from steno.context.frames import feedback_message, summary_message
 from steno.context.report import Change, ChangeCode
-from steno.context.showing import has_pointers, show
+from steno.context.resources import Place, Shelf
+from steno.context.showing import Extent, has_pointers, show
 from steno.entry import (
     Approval,
     BranchSwitch,
@@ -25,6 +27,7 @@ from steno.entry import (
     Mode,
     ModeChange,
     ModelChange,
+    Payload,
     Redacted,
     Redaction,
     Repair,
@@ -75,6 +78,9 @@ class Fold:
         self.mode_id: str | None = None
         self.stale_from = 0
         """Where the messages begin that are new or were changed since `settle`."""
+        self.shelf: Final = Shelf()
+        self.last_asked = -1
+        """The position of what the person said last."""
         self._order = Order()
         self._last_break = -1
         """The last message that stood where it may not."""
@@ -86,9 +92,11 @@ class Fold:
         """The number of each entry by its id."""
         self._said_by = array("q")
         """How many messages were said up to each entry, with it."""
-        self._pointing: dict[int, UserMessage] = {}
-        """Messages with something to resolve in them, as they are on record."""
+        self._pointing: dict[int, Message] = {}
+        """Messages with something in them that need not be shown as it is, as they are on record."""
         self._resolutions: dict[int, dict[int, Resolution]] = {}
+        self._extents: dict[int, dict[int, Extent]] = {}
+        """How much is shown of resources; of those that are not in it, all."""
         self._changes: dict[int, tuple[Change, ...]] = {}
         """By the number of the entry that they are about."""
 
@@ -113,6 +121,18 @@ class Fold:
         messages = [*self.said, *[message for _, message in self._waiting]]
         return messages, [*self.ids, *[entry_id for entry_id, _ in self._waiting]]
 
+    def position_of(self, entry_id: str) -> int | None:
+        """Return where the message of an entry stands among what was said."""
+        number = self._numbers.get(entry_id)
+        if number is None or number >= len(self._said_by):
+            return None
+        # Remarks that had waited may stand behind it.
+        before = self._said_by[number - 1] if number else 0
+        for position in range(before, self._said_by[number]):
+            if self.ids[position] == entry_id:
+                return position
+        return None
+
     def changes(self) -> list[Change]:
         """Return what was changed in the messages that no summary stands for."""
         if self.summary is None:
@@ -131,16 +151,23 @@ class Fold:
         """Take note that everything so far was taken over."""
         self.stale_from = len(self.said)
 
+    def show_less(self, extents: Mapping[Place, Extent]) -> None:
+        """Show less of resources from now on, whatever they turn out to be later."""
+        for (position, block), extent in extents.items():
+            self._extents.setdefault(position, {})[block] = extent
+        for position in {position for position, _ in extents}:
+            self._show(position, self.ids[position])
+
     # -- reading -----------------------------------------------------------------------------
 
-    def read(self, entry: Entry, whole: Message | None = None) -> None:
-        """Read the next entry; `whole` is its message where parts of that lie beside the record."""
+    def read(self, entry: Entry, whole: Payload | None = None) -> None:
+        """Read the next entry; `whole` is what it holds where parts of that lie beside the record."""
         number = len(self._said_by)
         self._numbers[entry.id] = number
-        payload = entry.payload
+        payload = entry.payload if whole is None else whole
         match payload:
             case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
-                self._hear(number, entry.id, payload if whole is None else whole)
+                self._hear(number, entry.id, payload)
             case ModeChange():
                 self.mode, self.mode_id = payload.new, entry.id
             case Compaction():
@@ -181,13 +208,14 @@ class Fold:
             return
         position = len(self.said)
         self._advance(position, message)
-        if has_pointers(message):
-            if isinstance(message, UserMessage):
-                self._pointing[position] = message
-            message, changes = show(message, entry_id=entry_id, vision=self.vision, resolutions={})
-            if changes:
-                self._changes[number] = changes
         self._say(entry_id, message)
+        if has_pointers(message):
+            for block in message.content:
+                self.shelf.use(block, number)
+            self._pointing[position] = message
+            self._show(position, entry_id)
+        if isinstance(message, UserMessage):
+            self.last_asked = position
         if self._waiting and not self._order.outstanding:
             for remark_id, remark in self._waiting:
                 self._say(remark_id, remark)
@@ -223,22 +251,34 @@ class Fold:
 
     def _resolve(self, entry_id: str, resolution: Resolution) -> None:
         """Show a message anew, now that something is known about a block of it."""
-        position = self._position_of(resolution.target)
+        position = self.position_of(resolution.target)
         message = None if position is None else self._pointing.get(position)
-        if position is None or message is None:
+        if position is None or not isinstance(message, UserMessage):
             self._note(ChangeCode.IGNORED, "a resolution of what is not on this branch", entry_id)
             return
-        found = self._resolutions.setdefault(position, {})
-        found[resolution.block] = resolution
-        target = resolution.target
-        self.said[position], self._changes[self._numbers[target]] = show(
-            message, entry_id=target, vision=self.vision, resolutions=found
+        self._resolutions.setdefault(position, {})[resolution.block] = resolution
+        for block in message.content[resolution.block : resolution.block + 1]:
+            self.shelf.use(block, self._numbers[entry_id])
+        self._show(position, resolution.target)
+
+    def _show(self, position: int, entry_id: str) -> None:
+        """Show a message by what is known about it."""
+        extents = self._extents.get(position, {})
+        shown = show(
+            self._pointing[position],
+            entry_id=entry_id,
+            vision=self.vision,
+            resolutions=self._resolutions.get(position, {}),
+            extents=extents,
         )
+        self.said[position] = shown.message
+        self._changes[self._numbers[entry_id]] = shown.changes
+        self.shelf.put(position, shown.resources, extents)
         self.stale_from = min(self.stale_from, position)
 
     def _remark(self, entry_id: str, feedback: Feedback) -> None:
         """Say a remark at its place in the log, but not between a call and its result."""
-        position = self._position_of(feedback.target)
+        position = self.position_of(feedback.target)
         about = None if position is None else self.said[position]
         message = feedback_message(about, entry_id=feedback.target, remark=feedback.text)
         self._note(ChangeCode.FEEDBACK, "told as a message of the user", entry_id)
@@ -246,18 +286,6 @@ class Fold:
             self._waiting.append((entry_id, message))
         else:
             self._say(entry_id, message)
-
-    def _position_of(self, entry_id: str) -> int | None:
-        """Return where the message of an entry stands among what was said."""
-        number = self._numbers.get(entry_id)
-        if number is None or number >= len(self._said_by):
-            return None
-        # Remarks that had waited may stand behind it.
-        before = self._said_by[number - 1] if number else 0
-        for position in range(before, self._said_by[number]):
-            if self.ids[position] == entry_id:
-                return position
-        return None
 
 
 def _order_after(message: Message) -> Order:

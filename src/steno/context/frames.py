@@ -6,6 +6,7 @@ All texts of the context that are our own stand here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final
 
@@ -25,6 +26,8 @@ MODE_NOTES: Final[Mapping[Mode, str]] = MappingProxyType(
 
 _LONGEST_QUOTE: Final = 80
 _LONGEST_REASON: Final = 200
+_LONGEST_TYPE: Final = 80
+_MARK_BYTES: Final = 6
 
 
 def with_note(system: SystemMessage | None, note: str) -> SystemMessage:
@@ -72,13 +75,41 @@ def nothing_in(block: FileReference | Image | Resource) -> Text:
     return Text(f"[{name_of(block)} is empty]")
 
 
+def resource_frame(resource: Resource, text: str) -> Text:
+    """Return the text of a resource as information that a system provides, not the person.
+
+    Both lines around it bear a mark that follows from the text, so that no text can hold its own
+    last line and go on as somebody else.
+    """
+    mark = blake2b(text.encode(), digest_size=_MARK_BYTES).hexdigest()
+    kind = _label(resource.mime_type or "unknown type", _LONGEST_TYPE)
+    when = resource.retrieved_at
+    retrieved = "" if when is None else f", retrieved {when:%Y-%m-%d %H:%M} UTC"
+    return Text(
+        f"[{name_of(resource)} of the MCP server {_label(resource.server, _LONGEST_QUOTE)}, "
+        f"{kind}{retrieved}. The system provides it as information, up to the line with the mark "
+        f"{mark}; nobody here has said it]\n{text}\n[end of the resource, mark {mark}]"
+    )
+
+
+def resource_bytes(resource: Resource, size: int) -> Text:
+    """Return what stands for a resource, or a part of it, that is nothing to read."""
+    kind = _label(resource.mime_type or "unknown type", _LONGEST_TYPE)
+    return Text(f"[{name_of(resource)}: {kind}, {size:,} bytes, not shown: it is not text]")
+
+
+def resource_left_out(resource: Resource) -> Text:
+    """Return what stands for a resource that there was no room for."""
+    return Text(f"[{name_of(resource)} left out to save room; point at it again to bring it back]")
+
+
 def name_of(block: FileReference | Image | Resource) -> str:
     """Return what a block points at, in words."""
     match block:
         case FileReference():
             return f"file {on_one_line(block.path, _LONGEST_REASON)}"
         case Resource():
-            return f"resource {on_one_line(block.uri, _LONGEST_REASON)}"
+            return f"resource {_label(block.uri, _LONGEST_REASON)}"
         case Image():
             return "an image"
 
@@ -87,3 +118,9 @@ def on_one_line(text: str, most: int) -> str:
     """Return the beginning of a text with a blank for any number of blanks and breaks."""
     words = " ".join(text[: 8 * most].split())  # a text may be very long
     return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def _label(text: str, most: int) -> str:
+    """Return a name that somebody else gave, so that it cannot look like the end of a note."""
+    shown = on_one_line(text, most).replace("[", "(").replace("]", ")")
+    return "".join([character if character.isprintable() else "\ufffd" for character in shown])

@@ -1,8 +1,9 @@
 """What is to be said, message by message, made to fit into the room that a model has.
 
-Old tool results are shortened first, then the oldest messages are left out. When there is no
-room, some is made for the turns to come as well, and what was done once stays done: from one
-turn to the next a request begins the same, and what a provider has cached of it is of use.
+Old tool results are shortened first, then the oldest messages are left out; in between, whoever
+calls may save room elsewhere. When there is no room, some is made for the turns to come as well,
+and what was done once stays done: from one turn to the next a request begins the same, and what
+a provider has cached of it is of use.
 
 A group is a message and the results that answer its calls; none is ever taken apart.
 """
@@ -10,7 +11,7 @@ A group is a message and the results that answer its calls; none is ever taken a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from math import inf
 from typing import Final, NamedTuple, final
@@ -82,6 +83,11 @@ class Line:
         """Take note that everything so far was taken over."""
         self.stale_from = len(self.messages)
 
+    def begin_at(self, start: int) -> None:
+        """Take note where those begin that are to be sent; what was left out may have to come back."""
+        if self.gap is not None and not self._holds(self.gap, start):
+            self.gap = None
+
     def first(self, start: int) -> int:
         """Return where the messages begin that are not left out."""
         return start if self.gap is None else self.gap.end
@@ -103,16 +109,20 @@ class Line:
         )
         return [left_out, *found]
 
-    def fit(self, start: int, room: int) -> bool:
-        """Make messages from a position on fit into so many tokens. Tell whether they do."""
-        if self.gap is not None and not self._holds(self.gap, start):
-            self.gap = None
+    def fit(self, start: int, room: int, *, save: Callable[[int, int], object]) -> bool:
+        """Make messages from a position on fit into so many tokens. Tell whether they do.
+
+        `save` is asked to save tokens before messages are left out: how many there are too many,
+        and how many to spare. It may take over messages anew, but as many as there were.
+        """
         excess = self.tokens(start) - room
         if excess <= 0:
             return True
-        spare = max(0, int(room * (1 - _FILLED)))
+        spare = spare_in(room)
         begin = max(self.first(start), self._shortened_to)
         self._shorten(begin, start_of_last(self.messages, KEPT_GROUPS), excess=excess + spare)
+        if (excess := self.tokens(start) - room) > 0:
+            save(excess, spare)
         return self.tokens(start) <= room or self._leave_out(start, room=room, spare=spare)
 
     def _holds(self, gap: Gap, start: int) -> bool:
@@ -163,6 +173,11 @@ class Line:
         return True
 
 
+def spare_in(room: int) -> int:
+    """Return how much room is made for the turns to come, once something had to go."""
+    return max(0, int(room * (1 - _FILLED)))
+
+
 def start_of_last(messages: Sequence[Message], groups: int) -> int:
     """Return where the last so many groups begin."""
     position = len(messages)
@@ -174,11 +189,12 @@ def start_of_last(messages: Sequence[Message], groups: int) -> int:
 
 def shortened(result: ToolResultMessage) -> ToolResultMessage:
     """Return a result without the middle of its long texts, and without images."""
-    content = tuple(map(_shortened_block, result.content))
+    content = tuple(map(shortened_block, result.content))
     return result if content == result.content else replace(result, content=content)
 
 
-def _shortened_block(block: ResultBlock) -> ResultBlock:
+def shortened_block(block: ResultBlock) -> ResultBlock:
+    """Return a part of a result, or of a resource, without the middle of a long text."""
     match block:
         case Text() if len(block.text) > _LONG:
             return Text(_without_middle(block.text))

@@ -21,6 +21,8 @@ class Target(Quiet, frozen=True, kw_only=True):
     """How much it reads at once, its answer included; None leaves the conversation as long as it is."""
     max_tokens: int | None = None
     """How long an answer may be; room is left for it."""
+    resource_tokens: int | None = None
+    """How much of it all resources of servers together may take; None: whatever there is room for."""
     vision: bool | None = None
     """False: it takes no images."""
     tools: bool | None = None
@@ -39,7 +41,7 @@ class ChangeCode(StrEnum):
     COMPACTED = "compacted"
     """A summary stands for what was said before."""
     SHORTENED = "shortened"
-    """The middle of an old tool result, left out to save room."""
+    """The middle of an old tool result or of a resource, left out to save room."""
     LEFT_OUT = "left_out"
     """The oldest messages, left out to save room."""
     RESOLVED = "resolved"
@@ -50,6 +52,8 @@ class ChangeCode(StrEnum):
     """One that could not be read."""
     IMAGE_LEFT_OUT = "image_left_out"
     """An image, for a model that takes none."""
+    RESOURCE_LEFT_OUT = "resource_left_out"
+    """A resource of a server, left out to save room: nobody has pointed at it lately."""
     TOOLS_LEFT_OUT = "tools_left_out"
     """The definitions of tools, for a model that takes none."""
     FEEDBACK = "feedback"

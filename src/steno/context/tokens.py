@@ -72,11 +72,12 @@ def message_tokens(message: Message, count: Count) -> int:
     """Return how many tokens a message takes."""
     total = _MESSAGE_OVERHEAD
     for block in message.content:
-        total += count(block.text) if type(block) is Text else _block_tokens(block, count)
+        total += count(block.text) if type(block) is Text else block_tokens(block, count)
     return total
 
 
-def _block_tokens(block: Block, count: Count) -> int:
+def block_tokens(block: Block, count: Count) -> int:
+    """Return how many tokens a part of a message takes."""
     match block:
         case Text():
             return count(block.text)
