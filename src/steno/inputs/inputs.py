@@ -1,0 +1,159 @@
+"""Everything that a message can point at, opened for one workspace.
+
+Each kind of thing has a file or folder of its own here; this one only hands out the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, NamedTuple, final
+
+from msgspec.structs import replace
+
+from steno.content import (
+    FileReference,
+    Image,
+    ImageData,
+    ImageFile,
+    ImageSource,
+    ImageUrl,
+    RecognitionMode,
+    Resource,
+    Text,
+)
+from steno.entry import Resolution
+from steno.inputs.files import DEFAULT_LIMITS, FileLimits, Files
+from steno.inputs.images.images import Images, Reads
+from steno.inputs.images.limits import ImageLimits, limits_for
+from steno.inputs.images.prepare import prepare
+from steno.inputs.mcp.resources import Resources
+from steno.inputs.mcp.servers import Servers
+from steno.inputs.mentions import read_mentions
+from steno.message import UserMessage
+from steno.ports import Finding, Pointer, Transport, Viewer
+from steno.tools.text_file import image_type
+from steno.tools.workspace import Workspace
+
+_ANY_WIRE: Final = limits_for("")
+_SOME_IMAGE: Final = "image/unknown"
+"""What bytes are taken for until they are opened."""
+
+
+class Prompt(NamedTuple):
+    """What a person said, with a block for everything that it points at."""
+
+    message: UserMessage
+    notes: tuple[str, ...] = ()
+    """What the person should know: a name that was left as text, perhaps by mistake."""
+
+
+@final
+class Inputs:
+    """Reads what people point at, and opens it (`steno.ports.Resolver`).
+
+        inputs = Inputs(Workspace(folder))
+        agent = Agent(provider, conversation, tools=tools, resolver=inputs)
+        await agent.run(inputs.prompt("What does @src/main.py:10-40 do?").message)
+
+    `limits` are those of the model's API for images, `ocr` recognises text where a model takes
+    none, `transport` fetches images by their address, and `servers` are those of resources.
+    Whatever is not given cannot be opened, and an error says so.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace | None = None,
+        *,
+        file_limits: FileLimits = DEFAULT_LIMITS,
+        limits: ImageLimits = _ANY_WIRE,
+        ocr: Reads | None = None,
+        transport: Callable[[], Transport] | None = None,
+        servers: Servers | None = None,
+        resource_ttl_s: float = 3600,
+    ) -> None:
+        """Take where to look, and with what. Opens nothing."""
+        servers = Servers((), folder=Path()) if servers is None else servers
+        self._workspace = workspace
+        self._limits = limits
+        self._servers = servers
+        self._files = Files(workspace, limits=file_limits)
+        self._images = Images(workspace, limits=limits, ocr=ocr, transport=transport)
+        self._resources = Resources(
+            servers.get,
+            ttl_s={spec.name: spec.ttl_s for spec in servers.specs.values()},
+            default_ttl_s=resource_ttl_s,
+            fit=self.fit,
+        )
+
+    # -- what a person says ------------------------------------------------------------------
+
+    def prompt(
+        self,
+        text: str,
+        *,
+        appended: str = "",
+        images: Iterable[str | ImageSource | Image] = (),
+        mode: RecognitionMode = RecognitionMode.AUTO,
+    ) -> Prompt:
+        """Return a prompt as a message: `@path`, `@path:10-20`, `@server:uri` become blocks.
+
+        In what is `appended` nothing is taken for a pointer: it may come from anywhere. `images`
+        are paths, addresses or bytes, and `mode` is how all images are to be shown, but for those
+        that say it themselves. May block, since it looks for files. Raises InvalidValue.
+        """
+        mentions = read_mentions(text, workspace=self._workspace, servers=self._servers.names)
+        pointed = [replace(b, mode=mode) if isinstance(b, Image) else b for b in mentions.blocks]
+        shown = [_image(image, mode) for image in images]
+        words = "\n\n".join([words for words in (mentions.text, appended) if words.strip()])
+        said = [Text(words)] if words else []
+        return Prompt(UserMessage((*said, *pointed, *shown)), mentions.notes)
+
+    def fit(self, data: bytes) -> Image:
+        """Return an image that the model's API takes, without metadata. Raises BadImage."""
+        return prepare(data, self._limits).image
+
+    # -- what is behind it -------------------------------------------------------------------
+
+    async def resolve(self, pointer: Pointer, viewer: Viewer) -> Finding:
+        """Find out what is behind a pointer."""
+        match pointer:
+            case FileReference():
+                return await self._files.resolve(pointer, viewer)
+            case Image():
+                return await self._images.resolve(pointer, viewer)
+            case Resource():
+                return await self._resources.resolve(pointer, viewer)
+
+    def is_current(self, pointer: Pointer, resolution: Resolution, viewer: Viewer) -> bool:
+        """Tell whether what was found once still serves."""
+        match pointer:
+            case FileReference():
+                return self._files.is_current(pointer, resolution, viewer)
+            case Image():
+                return self._images.is_current(pointer, resolution, viewer)
+            case Resource():
+                self._resources.remember(pointer, resolution)
+                return self._resources.is_current(pointer, resolution, viewer)
+
+    async def changes(self, pointer: Pointer, resolution: Resolution) -> tuple[str, ...]:
+        """Return what has changed of it since."""
+        match pointer:
+            case FileReference():
+                return await self._files.changes(pointer, resolution)
+            case Image():
+                return await self._images.changes(pointer, resolution)
+            case Resource():
+                return await self._resources.changes(pointer, resolution)
+
+
+def _image(image: str | ImageSource | Image, mode: RecognitionMode) -> Image:
+    if isinstance(image, Image):
+        return image
+    if isinstance(image, str):
+        is_address = image.startswith(("https://", "http://"))
+        return Image(source=ImageUrl(image) if is_address else ImageFile(image), mode=mode)
+    if isinstance(image, ImageData):
+        mime_type = image_type(image.data) or _SOME_IMAGE
+        return Image(source=image, mime_type=mime_type, mode=mode)
+    return Image(source=image, mode=mode)
