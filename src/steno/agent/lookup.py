@@ -6,6 +6,7 @@ in earlier messages is looked at again where it no longer serves; if that fails,
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple, final
 
@@ -15,9 +16,10 @@ from steno.agent.gate import Decides
 from steno.agent.notebook import Notebook
 from steno.agent.pointing import Pointed, Pointers
 from steno.content import Image
-from steno.entry import Entry, Resolution, ResolutionStatus
+from steno.conversation import Conversation
+from steno.entry import Entry, Resolution, ResolutionStatus, Rewind
 from steno.errors import ProviderError, StenoError, Unresolved
-from steno.message import UserMessage
+from steno.message import AssistantMessage, UserMessage
 from steno.ports import Finding, Pointer, Resolver, Viewer
 from steno.value import replace_lone_surrogates
 
@@ -42,25 +44,13 @@ class Lookup:
         self._gate = gate
         self._pointers = Pointers()
 
-    async def renew(self, notebook: Notebook, reader: Reader) -> list[str]:
-        """Look again at what no longer serves: too old, or the model cannot see it.
-
-        Returns why that could not be done for what the model will not see as it is.
-        """
-        problems: list[str] = []
+    async def renew(self, notebook: Notebook, reader: Reader) -> None:
+        """Look again at what no longer serves: too old, or the model cannot see it."""
         viewer = self._viewer(notebook, reader)
         for one in self._read(notebook).resolved():
             assert one.resolution is not None
-            pointer = _whole(one, notebook)
-            if self._resolver.is_current(pointer, one.resolution, viewer):
-                continue
-            finding = await self._find(pointer, viewer)
-            if finding.error is None:
-                _record(one, finding, notebook)
-            else:
-                problems.append(finding.error)
-                _tell(notebook, f"{finding.error}; what was found before stays")
-        return problems
+            if not self._resolver.is_current(_whole(one, notebook), one.resolution, viewer):
+                await self._renew(one, notebook, viewer)
 
     async def tell_changes(self, notebook: Notebook) -> None:
         """Tell people what has changed since the model was shown it."""
@@ -79,39 +69,62 @@ class Lookup:
         what the prompt points at, or without one what failed before. Then the branch is as it was
         before the prompt, which may be said again. Of anything else people and the model are told.
         """
-        failed = await self._open(notebook, self._viewer(notebook, reader), again=is_first)
-        if is_first:
-            about = [*failed] if prompt is None else [prompt.id]
-            errors = [error for entry_id in about for error in failed.pop(entry_id, ())]
-            if errors:
-                if prompt is not None and prompt.parent is not None:
-                    notebook.rewind(prompt.parent)
-                raise Unresolved(f"{'; '.join(errors)}; nothing was sent")
-        for error in chain.from_iterable(failed.values()):
-            _tell(notebook, error)
+        again = is_first and prompt is None
+        unanswered = self._read(notebook).unanswered()
+        wanted = [one for one in unanswered if not one.is_resolved and (again or not _failed(one))]
+        await self._open(wanted, notebook, reader, _Subject(prompt, is_first))
 
-    async def _open(
-        self, notebook: Notebook, viewer: Viewer, *, again: bool
-    ) -> dict[str, list[str]]:
-        """Return what could not be opened, and why, by the entry of the message."""
-        failed: dict[str, list[str]] = {}
-        for one in self._read(notebook).unanswered():
-            if one.is_resolved or (_has_failed(one) and not again):
-                continue
-            finding = await self._find(_whole(one, notebook), viewer)
-            _record(one, finding, notebook)
-            if finding.error is not None:
-                failed.setdefault(one.entry.id, []).append(finding.error)
-        return failed
+    async def show_as_text(
+        self, notebook: Notebook, reader: Reader, prompt: Entry | None, *, is_first: bool
+    ) -> None:
+        """Find something else in place of images, which the model has refused.
+
+        Raises Unresolved as `open` does. Images that were answered before are not worth that.
+        """
+        viewer = self._viewer(notebook, reader)
+        pointers = self._read(notebook)
+        unanswered = pointers.unanswered()
+        for one in pointers.resolved():
+            if _shows_image(one) and one not in unanswered:
+                await self._renew(one, notebook, viewer)
+        wanted = [one for one in unanswered if _shows_image(one)]
+        await self._open(wanted, notebook, reader, _Subject(prompt, is_first))
 
     def shows_images(self, notebook: Notebook) -> bool:
         """Tell whether the model is shown an image that could be shown in another way."""
-        return any(
-            isinstance(one.pointer, Image)
-            and one.resolution is not None
-            and any(isinstance(block, Image) for block in one.resolution.content)
-            for one in self._read(notebook).resolved()
-        )
+        return any(map(_shows_image, self._read(notebook).resolved()))
+
+    async def _open(
+        self, wanted: Sequence[Pointed], notebook: Notebook, reader: Reader, subject: _Subject
+    ) -> None:
+        viewer = self._viewer(notebook, reader)
+        failed: dict[str, list[str]] = {}
+        for one in wanted:
+            try:
+                finding = await self._find(_whole(one, notebook), viewer)
+                resolution = _resolution(one, finding)
+            except Exception as exc:
+                # Without this it would be tried, and fail, in every run to come.
+                fault = Finding(error=f"a fault came up while it was opened: {type(exc).__name__}")
+                notebook.record(_resolution(one, fault))
+                subject.take_back(notebook)
+                raise
+            notebook.record(resolution)
+            if finding.error is not None:
+                failed.setdefault(one.entry.id, []).append(finding.error)
+        errors = subject.errors(failed)
+        if errors:
+            subject.take_back(notebook)
+            raise Unresolved(f"{reader.refused or 'nothing was sent'}: {'; '.join(errors)}")
+        for error in chain.from_iterable(failed.values()):
+            _tell(notebook, error)
+
+    async def _renew(self, one: Pointed, notebook: Notebook, viewer: Viewer) -> None:
+        finding = await self._find(_whole(one, notebook), viewer)
+        if finding.error is None:
+            notebook.record(_resolution(one, finding))
+        else:
+            _tell(notebook, f"{finding.error}; what was found before stays")
 
     def _read(self, notebook: Notebook) -> Pointers:
         self._pointers.read(notebook.conversation.past())
@@ -135,6 +148,43 @@ class Lookup:
         return finding
 
 
+class _Subject(NamedTuple):
+    """What a turn is about."""
+
+    prompt: Entry | None
+    is_first: bool
+
+    def errors(self, failed: Mapping[str, list[str]]) -> list[str]:
+        """Return what went wrong with that; what failed goes by the entry of its message."""
+        if not self.is_first:
+            return []
+        about = failed if self.prompt is None else [self.prompt.id]
+        return [error for entry_id in about for error in failed.get(entry_id, ())]
+
+    def take_back(self, notebook: Notebook) -> None:
+        """Let the branch be as it was before the prompt; one that begins a conversation stays."""
+        if self.is_first and self.prompt is not None and self.prompt.parent is not None:
+            notebook.rewind(self.prompt.parent)
+
+
+def unsent(conversation: Conversation) -> UserMessage | None:
+    """Return the prompt that could not be opened last, if nothing has happened since."""
+    head = conversation.branches[conversation.branch]
+    last = None if head is None else conversation.entry(head)
+    if last is None or not isinstance(last.payload, Rewind):
+        return None
+    entry, failed = conversation.entry(last.payload.left), set[str]()
+    while entry.parent is not None and entry.parent != last.parent:
+        if isinstance(entry.payload, AssistantMessage):
+            return None  # somebody went back behind what was answered
+        if isinstance(entry.payload, Resolution) and entry.payload.error is not None:
+            failed.add(entry.payload.target)
+        entry = conversation.entry(entry.parent)
+    if entry.id not in failed or not isinstance(entry.payload, UserMessage):
+        return None
+    return conversation.bring_back(entry.payload)
+
+
 def may_be_about_images(exc: StenoError) -> bool:
     """Tell whether a provider may have said no because of an image; few say so in the same words."""
     is_plain_no = type(exc) is ProviderError and not exc.retryable
@@ -150,21 +200,25 @@ def _whole(one: Pointed, notebook: Notebook) -> Pointer:
     return pointer
 
 
-def _has_failed(one: Pointed) -> bool:
+def _failed(one: Pointed) -> bool:
     return one.resolution is not None and one.resolution.status is ResolutionStatus.FAILED
 
 
-def _record(one: Pointed, finding: Finding, notebook: Notebook) -> None:
+def _shows_image(one: Pointed) -> bool:
+    content = () if one.resolution is None else one.resolution.content
+    return isinstance(one.pointer, Image) and any(isinstance(block, Image) for block in content)
+
+
+def _resolution(one: Pointed, finding: Finding) -> Resolution:
+    """Return a finding for the record. Raises InvalidValue for what is none."""
     error = finding.error
-    notebook.record(
-        Resolution(
-            target=one.entry.id,
-            block=one.block,
-            status=ResolutionStatus.RESOLVED if error is None else ResolutionStatus.FAILED,
-            content=finding.content if error is None else (),
-            error=None if error is None else replace_lone_surrogates(error[:_LONGEST_REASON]),
-            details=finding.details,
-        )
+    return Resolution(
+        target=one.entry.id,
+        block=one.block,
+        status=ResolutionStatus.RESOLVED if error is None else ResolutionStatus.FAILED,
+        content=finding.content if error is None else (),
+        error=None if error is None else replace_lone_surrogates(error[:_LONGEST_REASON]),
+        details=finding.details,
     )
 
 

@@ -56,6 +56,8 @@ _NOT_WHOLE: Final = {
     StopReason.ERROR: "the answer ended with an error of the provider",
     StopReason.ABORTED: "the answer was broken off",
 }
+_RECORDED: Final = (ChangeCode.REPAIRED, ChangeCode.RESOURCE_LEFT_OUT)
+"""Changes that the record tells of."""
 _MOST_TRIES: Final = 3
 """Of one turn, where the connection broke in the middle of it."""
 _NARROWER: Final = 0.8
@@ -203,9 +205,9 @@ class Run:
             return False
         self._refused = str(exc)
         self._target = replace(self._target, vision=False)
-        problems = await lookup.renew(self._notebook, self._reader)
-        if problems:
-            raise Unresolved(f"{exc}; {'; '.join(problems)}") from exc
+        await lookup.show_as_text(
+            self._notebook, self._reader, self._prompt_entry, is_first=self._turns == 1
+        )
         return True
 
     # -- one turn ----------------------------------------------------------------------------
@@ -318,8 +320,10 @@ class Run:
 
     def _report(self, built: Built) -> None:
         """Tell once what the model sees otherwise than it is on record; record what was mended."""
-        news = [change for change in built.changes if self._mention(str(change), change.entry)]
-        repairs = [_repair_of(change) for change in news if change.code is ChangeCode.REPAIRED]
+        # That what is pointed at is shown is what everybody expects.
+        told = [change for change in built.changes if change.code is not ChangeCode.RESOLVED]
+        news = [change for change in told if self._mention(str(change), change.entry)]
+        repairs = [_repair_of(change) for change in news if change.code in _RECORDED]
         if repairs:
             past = self._notebook.conversation.past()
             recorded = {entry.payload for entry in past if isinstance(entry.payload, Repair)}
