@@ -29,6 +29,11 @@ env = ["JAVA_HOME"]
 steering = "interrupt"
 telemetry = true
 capture_content = true
+image_mode = "ocr"
+ocr = "tesseract"
+ocr_languages = ["deu", "eng"]
+resource_ttl_s = 60
+resource_tokens = 2000
 trusted_projects = ["/srv/mine"]
 [providers.lab]
 like = "vllm"
@@ -37,6 +42,9 @@ base_url = "http://gpu.example:8000/v1"
 context_tokens = 32768
 vision = false
 tools = true
+[mcp_servers.time]
+command = "uvx"
+args = ["mcp-server-time"]
 """
 
 

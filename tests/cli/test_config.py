@@ -70,6 +70,13 @@ base_url = "http://gpu.example:8000/v1"
 headers = { x-secret = "hush" }
 [models."lab/large"]
 context_tokens = 32768
+[mcp_servers.lab]
+url = "https://ada:hush@mcp.example/mcp?key=hush"
+headers = { Authorization = "Bearer hush" }
+[mcp_servers.shell]
+command = "server"
+args = ["--token=hush"]
+env = { TOKEN = "hush" }
 """)
     assert run("show", "--json") == 0
     printed = capsysbinary.readouterr().out
@@ -88,6 +95,10 @@ context_tokens = 32768
         }
     }
     assert shown["models"]["value"] == {"lab/large": {"context_tokens": 32768}}
+    file = str(here.user_file)
+    lab = {"kind": "http", "url": "https://mcp.example/mcp", "state": "ready", "from": file}
+    shell = {"kind": "stdio", "command": "server", "state": "ready", "from": file}
+    assert shown["mcp_servers"]["value"] == {"lab": lab, "shell": shell}
     assert shown["max_turns"] == {"value": 50, "from": []}
 
 
@@ -97,6 +108,7 @@ def test_path_prints_both_files(here: Places, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.splitlines() == [
         f"user     {here.user_file}",
         f"project  {here.project_file} (not there)",
+        f"servers  {here.project / '.mcp.json'} (not there)",
     ]
 
 

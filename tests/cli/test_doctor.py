@@ -142,3 +142,45 @@ def test_what_a_project_is_called_cannot_touch_the_terminal(
     told = on_terminal("doctor", environment={"NO_COLOR": "1", "TERM": "dumb"})
     assert told.status == 0
     assert "\x1b[2J" not in told.out
+
+
+def test_mcp_servers_are_told_of_and_none_is_started(
+    home: Path, project: Path, nobody: str
+) -> None:
+    none = findings(steno("doctor", "--json"))["mcp servers"]
+    assert none == ("ok", f"none ({project / '.mcp.json'})")
+    marker = project / "started"
+    row = {"command": "touch", "args": [str(marker)]}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": row}}))
+    servers = '[mcp_servers.ours]\ncommand = "touch"\nargs = ["started"]\n'
+    servers += '[mcp_servers.poor]\ncommand = "touch"\nenv = { A = "${NOT_THERE_AT_ALL}" }\n'
+    file = write_settings(home, nobody + servers)
+    told = steno("doctor", "--json")
+    found = findings(told)
+    assert told.status == 0
+    assert found["mcp ours"] == ("ok", f"ready ({file})")
+    assert found["mcp poor"][0] == "missing"
+    assert "needs the variable NOT_THERE_AT_ALL" in found["mcp poor"][1]
+    assert found["mcp theirs"] == ("missing", f"not trusted ({project / '.mcp.json'})")
+    assert "if you trust this project" in found["mcp servers"][1]
+    assert not marker.exists()
+
+
+def test_servers_that_make_no_sense_are_broken(home: Path, project: Path, nobody: str) -> None:
+    (project / ".mcp.json").write_text("{")
+    write_settings(home, f"trusted_projects = [{json.dumps(str(project))}]\n{nobody}")
+    told = steno("doctor", "--json")
+    assert told.status == 1
+    assert findings(told)["mcp servers"][0] == "broken"
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"), [("auto", "rapidocr "), ("tesseract", "tesseract "), ("off", "off: ")]
+)
+def test_what_recognises_text_in_images_is_told(
+    home: Path, nobody: str, setting: str, told: str
+) -> None:
+    write_settings(home, f'ocr = "{setting}"\n{nobody}')
+    found = findings(steno("doctor", "--json"))["text in images"]
+    assert found[0] == "ok"
+    assert found[1].startswith(told)

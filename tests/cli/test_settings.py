@@ -12,7 +12,8 @@ from steno.agent.permission import Role
 from steno.agent.steering import Steering
 from steno.cli.configuration import load_settings
 from steno.cli.folders import config_folder, find_project
-from steno.cli.settings import DEFAULTS, NAMES, SCALARS, variable_of
+from steno.cli.settings import DEFAULTS, NAMES, SCALARS, Recogniser, variable_of
+from steno.content import RecognitionMode
 from steno.entry import Mode
 from steno.providers import CATALOG
 from steno.tools.shell.sandbox import Setting as Sandbox
@@ -36,6 +37,10 @@ VARIABLES: list[tuple[str, str, object]] = [
     ("steering", "after_run", Steering.AFTER_RUN),
     ("telemetry", "1", True),
     ("capture_content", "TRUE", True),
+    ("image_mode", "vision", RecognitionMode.VISION),
+    ("ocr", "off", Recogniser.OFF),
+    ("resource_ttl_s", "0", 0.0),
+    ("resource_tokens", "500", 500),
 ]
 
 
@@ -199,6 +204,10 @@ def test_paths_of_a_project_and_of_flags_start_where_they_stand(places: Places) 
         ("temperature = 2.1", ": temperature: must be 2 or less"),
         ("mode = 'fly'", ": mode: must be plan or act"),
         ("sandbox = 'maybe'", ": sandbox: must be auto or require or off"),
+        ("image_mode = 'blind'", ": image_mode: must be auto or vision or ocr"),
+        ("ocr = 'yes'", ": ocr: must be auto or rapidocr or tesseract or off"),
+        ("ocr_languages = ['../x']", ": ocr_languages[0]: must be letters, digits and _, "),
+        ("resource_ttl_s = -1", ": resource_ttl_s: must be 0 or more"),
         ("network = 'yes'", ": network: must be true or false, not text"),
         ("allow = 'bash'", ": allow: must be a list, not text"),
         ("allow = ['read', 3]", ": allow[1]: must be text, not a whole number"),
@@ -228,6 +237,9 @@ def test_paths_of_a_project_and_of_flags_start_where_they_stand(places: Places) 
             ": models.a/b.vision: must be true or false, not a whole number",
         ),
         ("[models.'a/b']\ncontext_tokens = 0", ": models.a/b.context_tokens: must be 1 or more"),
+        ("[mcp_servers.a]\nurl = 3", ": mcp_servers.a.url: must be "),
+        ("[mcp_servers.a]\ncommand = 'x'\narg = []", ": mcp_servers.a.arg: is unknown; "),
+        ("[mcp_servers.'a b']\ncommand = 'x'", ": mcp_servers: the name of a server has "),
         ("a = 1\nb = \n", ": is not TOML: Invalid value (at line 2, column 5)"),
         ("a = " + "[" * 50_000, ": is nested too deeply"),
         ("a = " + "1" * 5_000, ": is nested too deeply, or has a number that is too long"),

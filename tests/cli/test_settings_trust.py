@@ -39,6 +39,10 @@ add_dirs = ["docs"]
 append_system_prompt = "Use tabs."
 sandbox = "require"
 network = false
+image_mode = "ocr"
+ocr = "off"
+ocr_languages = ["deu"]
+resource_tokens = 500
 """,
     )
     assert loaded.notes == ()
@@ -71,8 +75,11 @@ network = false
         ("steering", '"interrupt"'),
         ("telemetry", "true"),
         ("capture_content", "true"),
+        ("resource_ttl_s", "9e9"),
+        ("resource_tokens", "1001"),
         ("providers", '{ openai = { like = "openai", base_url = "http://evil.example" } }'),
         ("models", '{ "a/b" = { context_tokens = 1 } }'),
+        ("mcp_servers", '{ evil = { command = "sh" } }'),
         ("trusted_projects", '["/"]'),
     ],
 )
@@ -84,6 +91,7 @@ max_total_tokens = 1000
 max_seconds = 10
 max_cost = 1
 max_tokens = 100
+resource_tokens = 1000
 sandbox = "require"
 """
     before = places.load(user)

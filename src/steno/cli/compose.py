@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from steno.agent import Agent, Approver, Gate, Permissions, Runner, Target
 from steno.agent.gate import Decides
@@ -23,6 +23,7 @@ from steno.cli.configuration import Loaded
 from steno.cli.folders import config_folder, home_folder
 from steno.cli.grants import GrantsFile
 from steno.cli.instructions import read_instructions
+from steno.cli.opening import Opened, Outside, opened
 from steno.cli.place import quietly_opened
 from steno.cli.prompt import Surroundings, build_system_prompt
 from steno.cli.seal import OwnSeal
@@ -32,6 +33,7 @@ from steno.context import counter_for, estimate_tokens
 from steno.conversation import Conversation
 from steno.entry import Mode
 from steno.errors import InvalidValue, StenoError, Unavailable
+from steno.inputs.inputs import Prompt
 from steno.ports import Provider, Tool
 from steno.providers.finding import Found
 from steno.providers.looking import EMBEDDED
@@ -40,6 +42,8 @@ from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import Access, Toolbox, Workspace
 
+_Read: TypeAlias = Callable[[Opened, Conversation | None], Awaitable[Prompt]]
+_ANY_SERVER: Final = Outside()
 _SHORT: Final = 512
 """How long an answer of an embedded model may be unless somebody says: a small one finds no end."""
 
@@ -54,6 +58,8 @@ class Harness(NamedTuple):
     target: Target
     """What is asked of the model, and what it can."""
     tools: tuple[Tool, ...]
+    prompt: Prompt
+    """What is to be said first."""
     notes: tuple[str, ...]
     """What a person should know before it begins."""
 
@@ -70,6 +76,7 @@ class Equipment(NamedTuple):
     found: Found
     provider: Provider
     tools: tuple[Tool, ...]
+    opened: Opened
     gate: Gate
     telemetry: Telemetry
     notes: tuple[str, ...] = ()
@@ -86,6 +93,7 @@ class Equipment(NamedTuple):
             tools=self.tools,
             gate=gate or self.gate,
             runner=runner,
+            resolver=self.opened.inputs,
             model=self.found.name,
             target=target,
             count=counter_for(target.model),
@@ -104,23 +112,29 @@ async def compose(
     keeps: bool = True,
     mode: str | None = None,
     approver: Approver | None = None,
-    prompt: str = "",
+    read: _Read,
+    outside: Outside = _ANY_SERVER,
+    say: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[Harness]:
     """Make an agent for a session; everything is closed behind it.
 
     All the rest is found before a session is begun: what fails here leaves nothing behind. Nor
-    does a prompt of which it is known that the model cannot read it.
+    does a prompt that cannot be `read`, or of which it is known that the model cannot.
     """
     settings = loaded.settings
     async with AsyncExitStack() as stack:
         store = None if start.is_new else stack.enter_context(_store(settings, is_new=False))
         going_on = None if store is None else open_session(store, start)
         found = await choose_model(loaded, "" if going_on is None else going_on.model or "")
-        equipment = await stack.enter_async_context(equip(settings, found, start.folder, approver))
+        equipment = await stack.enter_async_context(
+            equip(loaded, found, start.folder, approver, outside, say=say)
+        )
         target = target_for(found, settings)
         told, notes = _system_prompt(loaded, start.folder)
+        prompt = await read(equipment.opened, going_on)
         if found.vendor == EMBEDDED:
-            _check_room(found, target, prompt if going_on is not None else told + prompt)
+            said = prompt.message.text or ""
+            _check_room(found, target, said if going_on is not None else told + said)
         if store is None:
             store = stack.enter_context(_store(settings) if keeps else MemoryStore())
         conversation = going_on  # which is false where it is empty
@@ -130,24 +144,36 @@ async def compose(
         if mode is not None and conversation.mode is not Mode(mode):
             conversation.change_mode(mode)
         agent = equipment.agent_for(conversation, runner=Runner(store))
-        notes += (*equipment.notes, *_notes(settings, found, start.folder))
+        notes += (*equipment.notes, *prompt.notes, *_notes(settings, found, start.folder))
         if going_on is not None:
             notes += tuple(_notes_on_session(store, going_on, start.folder))
-        yield Harness(agent, store, found, target, equipment.tools, notes)
+        yield Harness(agent, store, found, target, equipment.tools, prompt, notes)
 
 
 @asynccontextmanager
 async def equip(
-    settings: Settings, found: Found, folder: Path, approver: Approver | None
+    loaded: Loaded,
+    found: Found,
+    folder: Path,
+    approver: Approver | None,
+    outside: Outside = _ANY_SERVER,
+    *,
+    say: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[Equipment]:
     """Make provider, tools and gate for work in a folder; everything is closed behind it."""
+    settings = loaded.settings
     async with AsyncExitStack() as stack:
         telemetry = _telemetry(settings)
         provider = found.open()
         stack.push_async_callback(provider.close)
+        workspace = Workspace([folder, *settings.add_dirs])
+        takes_tools = target_for(found, settings).tools is not False
+        opener = opened(loaded, found, workspace, outside, takes_tools=takes_tools, say=say)
+        things = await stack.enter_async_context(opener)
         toolbox = await stack.enter_async_context(
             Toolbox(
-                Workspace([folder, *settings.add_dirs]),
+                workspace,
+                fit=things.inputs.fit,
                 sandbox=settings.sandbox,
                 access=Access(network=settings.network, environment=settings.env),
             )
@@ -155,7 +181,9 @@ async def equip(
         grants, notes = _grants(folder)
         permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
         gate = Gate(permissions, approver, grants=grants, seal=OwnSeal())
-        yield Equipment(settings, found, provider, toolbox.tools, gate, telemetry, notes)
+        tools = (*toolbox.tools, *things.tools)
+        notes += things.notes
+        yield Equipment(settings, found, provider, tools, things, gate, telemetry, notes)
 
 
 def target_for(found: Found, settings: Settings) -> Target:
@@ -177,6 +205,7 @@ def target_for(found: Found, settings: Settings) -> Target:
         vision=next((said for said in visions if said is not None), None),
         tools=next((said for said in tools if said is not None), None),
         temperature=settings.temperature,
+        resource_tokens=settings.resource_tokens,
     )
 
 

@@ -13,7 +13,9 @@ from steno.cli.commands import Commands
 from steno.cli.configuration import Loaded, load_settings
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.printable import on_one_line
+from steno.cli.servers import FILE_NAME, describe_server
 from steno.cli.settings import NAMES, ModelSettings
+from steno.inputs.mcp.specs import ServerSpec
 from steno.providers import CATALOG, Vendor
 from steno.store.locate import read_address
 from steno.value import replace_lone_surrogates
@@ -69,7 +71,12 @@ def _show(options: argparse.Namespace) -> int:
 
 def _path(options: argparse.Namespace) -> int:
     loaded, paper = load_settings(), Paper()
-    for whose, path in (("user", loaded.user_file), ("project", loaded.project_file)):
+    files = (
+        ("user", loaded.user_file),
+        ("project", loaded.project_file),
+        ("servers", loaded.project / FILE_NAME),
+    )
+    for whose, path in files:
         if path is not None:
             missing = "" if os.path.lexists(path) else " (not there)"
             paper.line((f"{whose:9}", "dim"), on_one_line(str(path)), (missing, "dim"))
@@ -91,7 +98,9 @@ def _shown(name: str, value: Any) -> Any:
     return value
 
 
-def _row(row: Vendor | ModelSettings) -> dict[str, Any]:
+def _row(row: Vendor | ModelSettings | ServerSpec) -> dict[str, Any]:
+    if isinstance(row, ServerSpec):
+        return describe_server(row)
     if isinstance(row, ModelSettings):
         return {
             name: value for name, value in msgspec.structs.asdict(row).items() if value is not None

@@ -36,6 +36,7 @@ from steno.cli.settings import (
 )
 from steno.cli.tool_names import check_tool
 from steno.errors import InvalidValue
+from steno.inputs.mcp.specs import ServerSpec, read_specs
 from steno.providers import Vendor, read_vendors
 from steno.providers.vendor import Capabilities
 from steno.store.locate import read_address
@@ -50,6 +51,7 @@ _TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromkeys(
 """What a setting looks like in a file."""
 _FLAGS: Final = {"add_dirs": "--add-dir"}
 """Options of another name than the setting, since they are given once for each."""
+_OWN_ALONE: Final = "only your own file may hold that"
 _FIELDS: Final = (
     "like",
     *[name for name in Vendor.__struct_fields__ if name not in ("name", "hint")],
@@ -71,6 +73,11 @@ class Loaded(NamedTuple):
     user_file: Path | None
     """None where no home folder is known."""
 
+    @property
+    def trusts_project(self) -> bool:
+        """Whether the user trusts what lies in the project."""
+        return self.project in self.settings.trusted_projects
+
 
 def load_settings(
     folder: Path | None = None,
@@ -90,7 +97,7 @@ def load_settings(
     own, project = config_folder(environ), find_project(folder)
     user_file = None if own is None else own / SETTINGS_FILE
     project_file = project / ".steno" / SETTINGS_FILE
-    gathered = _Gathered(home_folder(environ))
+    gathered = _Gathered(environ)
     if user_file is not None:
         gathered.take_file(user_file)
     trusted = project in gathered.settings.trusted_projects
@@ -98,8 +105,11 @@ def load_settings(
     if trusted or reads_strangers:
         ignored = gathered.take_file(project_file, project=project, trusted=trusted)
     if ignored:
-        told = _told(ignored, project_file, project, user_file, trusted=trusted)
-        gathered.notes.append(told)
+        names, way_out = ", ".join(ignored), how_to_trust(project, user_file)
+        gathered.notes.append(
+            f"{project_file}: project settings ignored: {names}; "
+            f"{_OWN_ALONE if trusted else way_out}"
+        )
     for name in SCALARS:
         if value := environ.get(variable_of(name)):
             gathered.take(name, value, variable_of(name))
@@ -118,21 +128,11 @@ def _take_flag(gathered: _Gathered, name: str, value: Any, folder: Path) -> None
         raise Misused(str(exc)) from None
 
 
-def _told(
-    ignored: Iterable[str],
-    project_file: Path,
-    project: Path,
-    user_file: Path | None,
-    *,
-    trusted: bool,
-) -> str:
-    """Say what does not count, and what to do about it."""
-    told = f"{project_file}: project settings ignored: {', '.join(ignored)}; "
-    if trusted:
-        return f"{told}only your own file may hold that"
+def how_to_trust(project: Path, user_file: Path | None) -> str:
+    """Return what to do for a project to count in full."""
     quoted = msgspec.json.encode(replace_lone_surrogates(str(project))).decode()
     place = user_file or "a configuration file of yours"
-    return f"{told}if you trust this project, put trusted_projects = [{quoted}] into {place}"
+    return f"if you trust this project, put trusted_projects = [{quoted}] into {place}"
 
 
 # -- layers ----------------------------------------------------------------------------------
@@ -142,11 +142,12 @@ def _told(
 class _Gathered:
     """What was set so far, and by whom."""
 
-    def __init__(self, home: Path | None) -> None:
+    def __init__(self, environ: Mapping[str, str]) -> None:
         self.settings = DEFAULTS
         self.origins: dict[str, tuple[str, ...]] = {}
         self.notes: list[str] = []
-        self._home = home
+        self._environ = environ
+        self._home = home_folder(environ)
 
     def take_file(
         self, path: Path, *, project: Path | None = None, trusted: bool = True
@@ -206,6 +207,8 @@ class _Gathered:
                     key: _convert(row, ModelSettings, f"{place}.{on_one_line(key)}")
                     for key, row in rows.items()
                 }
+            case "mcp_servers":
+                return self._servers(_convert(value, dict[str, Any], place), place, base)
             case "allow":
                 return self._each(name, value, place, Rule.parse)
             case "deny":  # one that denies nothing would leave somebody in false safety
@@ -217,6 +220,20 @@ class _Gathered:
                 if name == "store":
                     _check_address(converted, place)
                 return converted
+
+    def _servers(
+        self, table: dict[str, Any], place: str, base: Path | None
+    ) -> dict[str, ServerSpec]:
+        """Read servers; a project does not replace one that the user has named."""
+        known = self.settings.mcp_servers
+        origin = replace_lone_surrogates(place.rpartition(": ")[0])
+        specs = read_specs(table, place=place, environ=self._environ, base=base, is_strict=True)
+        for name in specs.keys() & known.keys():
+            counts = known[name].origin
+            self.notes.append(f"{place}.{name}: this server is not used; that of {counts} counts")
+        return {
+            name: replace(spec, origin=origin) for name, spec in specs.items() if name not in known
+        }
 
     def _each(self, name: str, value: Any, place: str, parse: Callable[[str], T]) -> tuple[T, ...]:
         texts: tuple[str, ...] = _convert(value, _TYPES[name], place)

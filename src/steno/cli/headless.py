@@ -12,8 +12,12 @@ import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from threading import Timer
 from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from steno.agent import (
     AllowingApprover,
@@ -25,11 +29,13 @@ from steno.agent import (
     NoticeCode,
     RunResult,
 )
+from steno.agent.lookup import unsent
 from steno.cli.asking import NO_TERMINAL, ConsoleApprover, has_terminal
 from steno.cli.commands import Misused
 from steno.cli.compose import Harness, compose
 from steno.cli.configuration import Loaded, load_settings
 from steno.cli.folders import working_folder
+from steno.cli.opening import Opened, Outside, image_on_disk
 from steno.cli.output import Unwritable
 from steno.cli.paper import note
 from steno.cli.printable import on_one_line
@@ -39,7 +45,12 @@ from steno.cli.tally import Tally
 from steno.cli.telling import About, Teller, TextTeller
 from steno.cli.telling_json import JsonTeller
 from steno.cli.uncovered import uncovered
-from steno.errors import Conflict, InvalidValue
+from steno.content import Image, ImageData, RecognitionMode
+from steno.conversation import Conversation
+from steno.errors import Conflict, InvalidValue, Unresolved
+from steno.inputs.inputs import Prompt
+from steno.inputs.mcp.prompts import expand, parse_command
+from steno.message import UserMessage
 from steno.value import is_text, replace_lone_surrogates
 
 AT_LIMIT: Final = 4
@@ -55,9 +66,16 @@ _PATIENCE_S: Final = 3.0
 """How long stdin may keep us waiting before we say so."""
 _FLAGS: Final = (
     *("model", "mode", "allow", "deny", "max_turns", "max_seconds", "max_cost", "max_tokens"),
-    *("temperature", "add_dirs", "system_prompt", "append_system_prompt"),
+    *("temperature", "add_dirs", "system_prompt", "append_system_prompt", "image_mode"),
 )
 """Options that are settings as well, by their names."""
+
+
+class _Words(NamedTuple):
+    """What to do: what a person says, and what only comes along with it."""
+
+    said: str
+    piped: str = ""
 
 
 class _Job(NamedTuple):
@@ -66,7 +84,7 @@ class _Job(NamedTuple):
     options: argparse.Namespace
     loaded: Loaded
     start: Start
-    prompt: str
+    words: _Words
     teller: Teller
 
 
@@ -76,10 +94,10 @@ def run_headless(options: argparse.Namespace) -> int:
         working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
     )
     _check(options, start)
-    prompt = _prompt(options)
+    words = _words(options)
     flags: dict[str, Any] = {name: getattr(options, name) for name in _FLAGS}
     loaded = load_settings(flags=flags | {"store": getattr(options, "store", None)})
-    job = _Job(options, loaded, start, prompt, _teller(options))
+    job = _Job(options, loaded, start, words, _teller(options))
     try:
         return asyncio.run(_go(job))
     finally:
@@ -89,6 +107,10 @@ def run_headless(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace, start: Start) -> None:
     if start.fork is not None and start.is_new:
         options.parser.error("--fork: needs --continue or --resume, which say what to fork")
+    if options.retry and start.is_new:
+        options.parser.error("--retry: needs --continue or --resume, which say where to try again")
+    if options.retry and (options.prompt is not None or options.images):
+        options.parser.error("--retry: says again what was said; leave out -p and --image")
     if options.ask and not has_terminal():
         options.parser.error(f"--ask: {NO_TERMINAL}; --allow and --yes ask nobody")
     if not start.is_new and (options.system_prompt or options.append_system_prompt):
@@ -111,15 +133,19 @@ def _approver(options: argparse.Namespace) -> Approver | None:
 # -- what to do ------------------------------------------------------------------------------
 
 
-def _prompt(options: argparse.Namespace) -> str:
+def _words(options: argparse.Namespace) -> _Words:
     """Return what to do: what the option says, and behind it what stdin holds."""
+    if options.retry:
+        return _Words("")
     said: str = "" if options.prompt in (None, "-") else options.prompt
     if not is_text(said):
         raise Misused("--prompt: is not UTF-8 text")
-    parts = [part for part in (said, _piped(options.prompt)) if part.strip()]
-    if not parts:
+    piped = _piped(options.prompt)
+    if options.prompt == "-":
+        said, piped = piped, ""
+    if not (said.strip() or piped.strip()):
         options.parser.error("say what to do, as in: steno -p 'What does this project do?'")
-    return "\n\n".join(parts)
+    return _Words(said, piped)
 
 
 def _piped(prompt: str | None) -> str:
@@ -149,6 +175,48 @@ def _saying_what_it_waits_for() -> Generator[None]:
         timer.cancel()
 
 
+async def _read(job: _Job, opened: Opened, going_on: Conversation | None) -> Prompt:
+    """Make a message of what was said: with what it points at, or what a server has made ready.
+
+    What is piped in is no more than text, whatever stands in it.
+    """
+    options, (said, piped) = job.options, job.words
+    if options.retry:
+        return Prompt(_said_before(going_on, options.image_mode))
+    pictures = [_image(image, job.start.folder) for image in options.images]
+    mode = job.loaded.settings.image_mode
+    read, servers = opened.inputs.prompt, opened.servers
+    command = parse_command(said)
+    if command is None or command.server not in servers.names:
+        return await asyncio.to_thread(read, said, appended=piped, images=pictures, mode=mode)
+    ready = await expand(command, map(servers.get, servers.names))
+    if not (piped.strip() or pictures):
+        return Prompt(ready)
+    rest = await asyncio.to_thread(read, "", appended=piped, images=pictures, mode=mode)
+    return Prompt(UserMessage((*ready.content, *rest.message.content)))
+
+
+def _said_before(going_on: Conversation | None, image_mode: str | None) -> UserMessage:
+    """Return what could not be sent; its images may be shown otherwise now."""
+    message = None if going_on is None else unsent(going_on)
+    if message is None:
+        raise Misused("--retry: everything that was said last has been sent")
+    if image_mode is None:
+        return message
+    mode = RecognitionMode(image_mode)
+    blocks = [replace(one, mode=mode) if isinstance(one, Image) else one for one in message.content]
+    return replace(message, content=tuple(blocks))
+
+
+def _image(name: str, folder: Path) -> str | ImageData:
+    if name.startswith(("https://", "http://")):
+        return name
+    found = image_on_disk(name, folder)
+    if isinstance(found, bytes) and not found:
+        raise InvalidValue(f"--image: {on_one_line(name)} is empty")
+    return found if isinstance(found, str) else ImageData(found)
+
+
 # -- doing it --------------------------------------------------------------------------------
 
 
@@ -162,10 +230,18 @@ async def _go(job: _Job) -> int:
                 raise
             return stopping.status
     if result.error is not None:
-        note(on_one_line(str(result.error)))
+        note(on_one_line(f"{result.error}{_way_out(result.error, job)}"))
     if result.ending is Ending.INTERRUPTED and stopping.status is not None:
         return stopping.status
     return _STATUSES[result.ending]
+
+
+def _way_out(error: Exception, job: _Job) -> str:
+    """Say how to try again where something could not be opened; it is on record what was said."""
+    if not isinstance(error, Unresolved) or job.options.no_session:
+        return ""
+    session = "-c" if job.start.resume is None else "-r last"
+    return f"; when that is mended, {session} --retry says it again"
 
 
 async def _work(job: _Job, stopping: Stopping) -> RunResult:
@@ -177,7 +253,9 @@ async def _work(job: _Job, stopping: Stopping) -> RunResult:
         keeps=not options.no_session,
         mode=options.mode,
         approver=_approver(options),
-        prompt=job.prompt,
+        read=partial(_read, job),
+        outside=Outside(tuple(options.mcp_config), options.no_mcp),
+        say=teller.prepare,
     ) as harness:
         teller.begin(_about(harness, job))
         if harness.target.tools is False:
@@ -204,7 +282,7 @@ async def _told(harness: Harness, job: _Job) -> RunResult:
                 teller.watch(notice)
 
     try:
-        result = await harness.agent.run(job.prompt, watch=watch)
+        result = await harness.agent.run(harness.prompt.message, watch=watch)
     except (BrokenPipeError, Unwritable):
         raise  # there is nobody to tell
     except asyncio.CancelledError:

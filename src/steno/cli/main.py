@@ -34,6 +34,7 @@ _COMMANDS: Final = {
     "sessions": "sessions",
     "approvals": "approvals",
     "explain": "explain",
+    "inputs": "inputs",
     "audit": "audit",
     "verify": "audit",
     "store": "stores",
@@ -41,7 +42,9 @@ _COMMANDS: Final = {
     "replay": "replay",
     "feedback": "feedback",
     "permissions": "grants",
+    "mcp": "mcp",
     "config": "config",
+    "ocr": "ocr",
     "decode": "wires",
     "convert": "wires",
 }

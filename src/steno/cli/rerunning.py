@@ -61,7 +61,7 @@ def rerun_session(options: argparse.Namespace) -> int:
 async def _rerun(
     options: argparse.Namespace, loaded: Loaded, store: Store, session: str
 ) -> Comparison:
-    settings, folder = loaded.settings, working_folder()
+    folder = working_folder()
     conversation = store.open(session)
     if options.branch is not None and options.branch not in conversation.branches:
         known = ", ".join(map(on_one_line, conversation.branches))
@@ -69,7 +69,7 @@ async def _rerun(
     aside = Aside(quiet=options.quiet)
     found = await choose_model(loaded)
     approver = AllowingApprover() if options.yes else None
-    async with equip(settings, found, folder, approver) as equipment:
+    async with equip(loaded, found, folder, approver) as equipment:
         for text in () if options.quiet else equipment.notes:
             note(on_one_line(text))
 

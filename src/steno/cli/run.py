@@ -15,6 +15,8 @@ examples:
   git diff | steno -p "Review this change." --output-format json
   steno -p "Mend the failing test." --allow 'write(src/**)' --allow 'edit(src/**)' --allow 'bash(pytest *)'
   steno -c -p "Now add a test for it." --yes
+  steno -p "What is wrong in @src/main.py:10-40, given @docs/ and @'notes/to do.txt'?"
+  steno -p "What does this error say?" --image screenshot.png
 
 exit status:
   0  the model is done
@@ -46,6 +48,14 @@ def add_commands(commands: Commands) -> None:
         default="text",
         help="the answer as text (default), one JSON object, or a line of JSON for each event",
     )
+    run.add_argument(
+        "--image",
+        dest="images",
+        action="append",
+        default=[],
+        metavar="FILE|URL",
+        help="an image to show with the prompt; may be repeated",
+    )
     _add_session_options(run)
     _add_model_options(run)
     _add_permission_options(run)
@@ -76,6 +86,11 @@ def _add_session_options(run: argparse.ArgumentParser) -> None:
         metavar="BRANCH",
         help="with -c or -r: go on in a branch of its own, and leave the other as it is",
     )
+    group.add_argument(
+        "--retry",
+        action="store_true",
+        help="with -c or -r: say again what could not be sent, since a file or image was not there",
+    )
     add_store_option(run)
 
 
@@ -91,6 +106,11 @@ def _add_model_options(run: argparse.ArgumentParser) -> None:
     group.add_argument("--max-cost", type=number, metavar="AMOUNT", help="cost at most, in dollars")
     group.add_argument("--max-tokens", type=count, metavar="N", help="length of an answer at most")
     group.add_argument("--temperature", type=number, metavar="T", help="0 to 2")
+    group.add_argument(
+        "--image-mode",
+        choices=("auto", "vision", "ocr"),
+        help="images as they are, as the text in them, or whichever the model can take (default)",
+    )
 
 
 def _add_permission_options(run: argparse.ArgumentParser) -> None:
@@ -115,3 +135,12 @@ def _add_permission_options(run: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="another folder that tools may work in",
     )
+    servers = group.add_mutually_exclusive_group()
+    servers.add_argument(
+        "--mcp-config",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="MCP servers beside those that are set up, in the form of .mcp.json",
+    )
+    servers.add_argument("--no-mcp", action="store_true", help="start no MCP server")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, final
@@ -17,7 +18,9 @@ from steno.agent.limits import Limits
 from steno.agent.permission import Role
 from steno.agent.rules import Rule
 from steno.agent.steering import Steering
+from steno.content import RecognitionMode
 from steno.entry import Mode
+from steno.inputs.mcp.specs import ServerSpec
 from steno.providers import CATALOG, Vendor
 from steno.tools.shell.sandbox import Setting as Sandbox
 from steno.value import Quiet
@@ -26,6 +29,16 @@ _Count: TypeAlias = Annotated[int, Meta(ge=1)]
 _Amount: TypeAlias = Annotated[float, Meta(gt=0)]
 _Name: TypeAlias = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z")]
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+
+
+@final
+class Recogniser(StrEnum):
+    """What recognises text in images: whichever is installed, one of them, or nothing."""
+
+    AUTO = "auto"
+    RAPIDOCR = "rapidocr"
+    TESSERACT = "tesseract"
+    OFF = "off"
 
 
 @final
@@ -72,10 +85,21 @@ class Settings(Quiet, frozen=True, kw_only=True):
     telemetry: bool = False
     capture_content: bool = False
     """Whether telemetry holds what was said."""
+    image_mode: RecognitionMode = RecognitionMode.AUTO
+    """How images reach a model where nobody says it of one of them."""
+    ocr: Recogniser = Recogniser.AUTO
+    ocr_languages: tuple[_Name, ...] = ()
+    """What Tesseract calls the languages that it looks for; by itself it takes those it has."""
+    resource_ttl_s: Annotated[float, Meta(ge=0)] = 3600
+    """How long what a server's resource holds is used again, where the server does not say."""
+    resource_tokens: _Count | None = None
+    """How much of a conversation resources may be, all together."""
     providers: Mapping[str, Vendor] = MappingProxyType(CATALOG)
     """All vendors: those of the catalog, and those of the user."""
     models: Mapping[str, ModelSettings] = MappingProxyType({})
     """By `provider/model`."""
+    mcp_servers: Mapping[str, ServerSpec] = MappingProxyType({})
+    """By name. Those of a project's `.mcp.json` are not among them."""
     trusted_projects: tuple[Path, ...] = ()
     """Projects whose own file counts in full; only the user's file can say so."""
 
@@ -149,6 +173,10 @@ HARMLESS: Final[Mapping[str, _Judge]] = {
     "append_system_prompt": _always,  # a project can say as much in its AGENTS.md
     "sandbox": _only(Sandbox.REQUIRE),
     "network": _only(False),
+    "image_mode": _always,
+    "ocr": _always,
+    "ocr_languages": _always,
+    "resource_tokens": _if_lower,
 }
 """When a setting counts that comes with a project: if it tightens something, or is mere taste.
 

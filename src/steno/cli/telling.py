@@ -31,6 +31,7 @@ from steno.event import TextDelta
 from steno.outcome import Outcome
 
 _WIDTH: Final = 100
+_LONGEST_NOTICE: Final = 400
 
 
 class About(NamedTuple):
@@ -109,7 +110,7 @@ class Aside:
                 if result.outcome is not Outcome.OK:
                     self._line(f"✗ {call.name}: {result.outcome}: {result.text}")
             case Notice():
-                self._line(f"! {event.text}")
+                self._line(f"! {event.text}", most=_LONGEST_NOTICE)
             case Asked() | RunEnded():
                 self._waiting.stop()
             case _:
@@ -127,10 +128,10 @@ class Aside:
         """Wait for nothing any more."""
         self._waiting.stop()
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: str, *, most: int = _WIDTH) -> None:
         if not self._is_quiet:
             self._waiting.clear()
-            print(cut(on_one_line(text), _WIDTH), file=sys.stderr)
+            print(cut(on_one_line(text), most), file=sys.stderr)
 
 
 @final

@@ -13,6 +13,8 @@ TOOL_NAMES: Final = (
     *("bash", "bash_output", "bash_kill"),
 )
 """Those that come with the program."""
+_ALSO_RULED: Final = ("fetch",)
+"""What is done for a person and not for a model, by rules all the same: images are fetched."""
 _FOREIGN: Final = "mcp__"
 """How the names of tools begin that servers bring."""
 
@@ -23,5 +25,6 @@ def check_tool(rule: Rule) -> None:
     What a wildcard stands for, and what servers bring, cannot be known here.
     """
     name = rule.tool
-    if name not in TOOL_NAMES and "*" not in name and not name.startswith(_FOREIGN):
-        raise InvalidValue(f"there is no tool {name}; {advice(name, TOOL_NAMES)}")
+    known = (*TOOL_NAMES, *_ALSO_RULED)
+    if name not in known and "*" not in name and not name.startswith(_FOREIGN):
+        raise InvalidValue(f"there is no tool {name}; {advice(name, known)}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
 from steno.call import InvalidToolCall, ToolCall
+from steno.cli.findings import finding_in_words
 from steno.cli.log import Log
 from steno.cli.printable import on_one_line, printable
 from steno.content import (
@@ -176,8 +177,9 @@ def remark_of(entry: Entry, log: Log) -> str:
         case Approval():
             return _approval(payload)
         case Resolution():
-            error = "" if payload.error is None else f": {printable(payload.error)}"
-            return f"{log.number(payload.target)}, block {payload.block}: {payload.status}{error}"
+            about = log.entries.get(payload.target)
+            told = finding_in_words(None if about is None else about.payload, payload)
+            return f"{log.number(payload.target)}, {told}"
         case Feedback():
             return f"on {log.number(payload.target)}: {printable(payload.text)}"
         case Repair():

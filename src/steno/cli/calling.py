@@ -1,0 +1,207 @@
+"""`steno mcp read` and `steno mcp call`: use what a server offers, without a model."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steno.call import ToolCall
+from steno.cli.commands import Misused
+from steno.cli.offers import find_tool, tools_at
+from steno.cli.output import writing
+from steno.cli.paper import Paper, note, print_object
+from steno.cli.printable import counted, on_one_line, printable
+from steno.cli.serving import Desk
+from steno.errors import InvalidArguments, InvalidValue
+from steno.inputs.mcp.said import Called, Contents, ReadResource
+from steno.schema import check
+from steno.value import replace_lone_surrogates
+
+_FAILED: Final = 1
+_IN_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+
+
+# -- read ------------------------------------------------------------------------------------
+
+
+async def read(desk: Desk) -> int:
+    """Print a resource, or write it to a file."""
+    options = desk.options
+    _check_output(options.output, may_replace=options.force)
+    if names := _IN_BRACES.findall(options.uri):
+        told = ", ".join(map(on_one_line, names))
+        raise Misused(f"{on_one_line(options.uri)}: fill in what stands in braces: {told}")
+    [server] = desk.asked
+    with desk.waits_for(f"reading from {server.name}"):
+        found = await server.read(options.uri)
+    _deliver(found, options)
+    return 0
+
+
+def _check_output(output: str | None, *, may_replace: bool) -> None:
+    if output is None:
+        return
+    if Path(output).exists() and not (may_replace and Path(output).is_file()):
+        raise InvalidValue(f"{output}: it is there already; choose another name, or add --force")
+
+
+def _deliver(found: ReadResource, options: argparse.Namespace) -> None:
+    data = b"".join(map(_bytes_of, found.contents))
+    if options.output is not None:
+        with writing(options.output):
+            Path(options.output).write_bytes(data)
+    elif options.json:
+        print_object(msgspec.json.encode(_described(found)))
+    elif sys.stdout.isatty():
+        _show(found)
+    else:
+        with writing("stdout"):
+            sys.stdout.buffer.write(data)
+
+
+def _bytes_of(part: Contents) -> bytes:
+    return part.data or replace_lone_surrogates(part.text or "").encode()
+
+
+def _show(found: ReadResource) -> None:
+    """Print what can be read on a terminal. Raises InvalidValue for what cannot."""
+    for part in found.contents:
+        if part.data is not None:
+            size = counted(len(part.data), "byte", "bytes")
+            kind = on_one_line(part.mime_type or "of no known type")
+            raise InvalidValue(
+                f"{on_one_line(part.uri)}: holds {size}, {kind}; write them to a file with -o FILE"
+            )
+        Paper().line(printable(replace_lone_surrogates(part.text or "")))
+
+
+def _described(found: ReadResource) -> Any:
+    return _legal(
+        {
+            "contents": [
+                {
+                    "uri": part.uri,
+                    "mime_type": part.mime_type,
+                    "text": part.text,
+                    "data": None if part.data is None else base64.b64encode(part.data).decode(),
+                }
+                for part in found.contents
+            ],
+            "ttl_s": found.ttl_s,
+        }
+    )
+
+
+# -- call ------------------------------------------------------------------------------------
+
+
+async def call(desk: Desk) -> int:
+    """Call a tool with arguments that fit it, and print what came of it."""
+    options = desk.options
+    given = read_arguments(options.arguments)
+    offered = await tools_at(desk)
+    if offered.notes and not offered.tools:
+        return _FAILED
+    tool = find_tool(offered, options.tool)
+    arguments = given.fitted(tool.definition.parameters)
+    try:
+        tool.definition.check_arguments(ToolCall.create(tool.definition.name, arguments))
+    except InvalidArguments as exc:
+        schema = f"steno mcp tools {options.server} --schema {tool.definition.name}"
+        raise Misused(f"{tool.definition.name}: {exc}; see {schema}") from None
+    [server] = desk.asked
+    with desk.waits_for(f"calling {tool.definition.name}"):
+        called = await server.call(tool.original_name, arguments, progress=desk.say)
+    if options.json:
+        print_object(msgspec.json.encode(_legal(called._asdict())))
+    else:
+        _print_result(called)
+    return _FAILED if called.is_error else 0
+
+
+class Given(NamedTuple):
+    """Arguments as they were typed."""
+
+    values: Mapping[str, Any]
+    are_words: bool
+    """Whether nobody has said which of them are numbers or lists: `key=value`."""
+
+    def fitted(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return them for a schema: a word is JSON where that fits (`5`, `true`), and else text."""
+        if not self.are_words:
+            return self.values
+        return {name: _value(name, word, schema) for name, word in self.values.items()}
+
+
+def read_arguments(words: Sequence[str]) -> Given:
+    """Read one JSON object, or `key=value` each. Raises Misused."""
+    if len(words) == 1 and words[0].lstrip().startswith("{"):
+        return Given(_json_object(words[0]), are_words=False)
+    values: dict[str, str] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            raise Misused(
+                f"arguments: {on_one_line(word)}: write key=value for each, or one JSON object"
+            )
+        if name in values:
+            raise Misused(f"arguments: {on_one_line(name)} is given twice")
+        values[name] = value
+    return Given(values, are_words=True)
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+        raise Misused(f"arguments: are no JSON object: {exc}") from None
+
+
+def _value(name: str, text: str, schema: Mapping[str, Any]) -> Any:
+    described = schema.get("properties", {}).get(name)
+    if isinstance(described, Mapping) and described.get("type") == "string":
+        return text
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return text
+    fits = not check({name: value}, {**schema, "required": []})
+    return value if fits else text
+
+
+def _print_result(called: Called) -> None:
+    paper = Paper()
+    if called.is_error:
+        note("the server says that it failed")
+    texts = [block for block in called.content if block.get("type") == "text"]
+    for block in called.content:
+        if block.get("type") == "text":
+            paper.line(printable(str(block.get("text", ""))))
+        else:
+            note(f"not shown: {_gist(block)}; --json has all of it")
+    if called.structured is not None and not texts:
+        print_object(msgspec.json.encode(_legal(called.structured)))
+
+
+def _gist(block: Mapping[str, Any]) -> str:
+    """Say in a few words what a block is."""
+    held = block.get("resource")
+    about = held if isinstance(held, Mapping) else block
+    words = [block.get("type"), about.get("mimeType"), about.get("uri")]
+    return on_one_line(" ".join([str(word) for word in words if word]))
+
+
+def _legal(value: Any) -> Any:
+    """Return JSON that can be written: half a surrogate pair cannot."""
+    if isinstance(value, str):
+        return replace_lone_surrogates(value)
+    if isinstance(value, Mapping):
+        return {_legal(key): _legal(one) for key, one in value.items()}
+    return [_legal(one) for one in value] if isinstance(value, list | tuple) else value

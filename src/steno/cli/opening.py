@@ -1,0 +1,118 @@
+"""What opens what a person points at here: files, images and the servers that are set up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from steno.cli.configuration import Loaded
+from steno.cli.servers import NOT_TRUSTED, FoundServers, find_servers
+from steno.cli.settings import Recogniser, Settings
+from steno.inputs.images.limits import limits_for
+from steno.inputs.inputs import Inputs
+from steno.inputs.mcp.servers import Servers
+from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.tools import McpTools, tools_of
+from steno.inputs.ocr.engine import Unrecognised
+from steno.inputs.ocr.reading import Ocr, engine_for
+from steno.ports import Tool, Transport
+from steno.providers.finding import Found
+from steno.tools import Workspace
+
+_MOST_FETCHED: Final = 25_000_000
+_PATIENCE_S: Final = 20
+
+
+class Outside(NamedTuple):
+    """Which servers are wanted."""
+
+    files: tuple[str, ...] = ()
+    """Files that look like `.mcp.json`, by name."""
+    none: bool = False
+    """Whether none is, whatever is set up."""
+
+
+class Opened(NamedTuple):
+    """What opens things, and the tools that servers bring."""
+
+    inputs: Inputs
+    servers: Servers
+    tools: tuple[Tool, ...]
+    notes: tuple[str, ...]
+
+
+@asynccontextmanager
+async def opened(
+    loaded: Loaded,
+    found: Found,
+    workspace: Workspace,
+    outside: Outside,
+    *,
+    takes_tools: bool,
+    say: Callable[[str], object],
+) -> AsyncGenerator[Opened]:
+    """Make what opens things in a workspace, and ask servers for their tools; they end with it."""
+    named = FoundServers((), ())
+    if not outside.none:
+        named = find_servers(loaded, os.environ, files=outside.files)
+    async with Servers(named.specs, folder=workspace.root) as servers:
+        inputs = _inputs(loaded.settings, found, workspace, servers)
+        foreign = McpTools((), ())
+        if servers.names and takes_tools:
+            say(f"starting {', '.join(servers.names)}")
+            reads = {spec.name: spec.reads for spec in servers.specs.values()}
+            foreign = await tools_of(map(servers.get, servers.names), reads=reads, fit=inputs.fit)
+        problems = [f"mcp {spec.name}: {spec.problem}" for spec in named.specs if _is_news(spec)]
+        yield Opened(inputs, servers, foreign.tools, (*named.notes, *problems, *foreign.notes))
+
+
+def _is_news(spec: ServerSpec) -> bool:
+    """Tell whether nobody has said yet that a server cannot be used."""
+    return bool(spec.problem) and spec.problem != NOT_TRUSTED
+
+
+def _inputs(settings: Settings, found: Found, workspace: Workspace, servers: Servers) -> Inputs:
+    vendor = settings.providers.get(found.vendor)
+    wire = "" if vendor is None or not isinstance(vendor.wire, str) else vendor.wire
+    return Inputs(
+        workspace,
+        limits=limits_for(wire),
+        ocr=ocr_for(settings),
+        transport=_transport,
+        servers=servers,
+        resource_ttl_s=settings.resource_ttl_s,
+    )
+
+
+def ocr_for(settings: Settings) -> Ocr | None:
+    """Return what recognises text; None if that is switched off, or nothing is installed for it."""
+    if settings.ocr is Recogniser.OFF:
+        return None
+    try:
+        return Ocr(engine_for(settings.ocr, languages=settings.ocr_languages))
+    except Unrecognised:
+        return None
+
+
+def _transport() -> Transport:
+    module: Any = import_module("steno.transport.http")  # an extra of the package
+    limits = module.TimeLimits(first_byte_s=_PATIENCE_S, idle_s=_PATIENCE_S)
+    transport = module.HttpTransport(limits=limits, max_body_bytes=_MOST_FETCHED)
+    return cast("Transport", transport)
+
+
+def image_on_disk(path: str, workspace: Path) -> str | bytes:
+    """Return an image that a person names: its path in the workspace, or else its bytes.
+
+    Whoever types a path at a shell may name any file that he can read. Raises OSError.
+    """
+    real = Path(path).expanduser()
+    try:
+        inside = real.resolve(strict=True).relative_to(workspace)
+    except ValueError:
+        return real.read_bytes()
+    return str(inside)

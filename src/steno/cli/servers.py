@@ -1,0 +1,160 @@
+"""Which MCP servers there are: those of the settings, of `.mcp.json`, and of files somebody names.
+
+Nothing is started here. What a project brings that nobody trusts is told of, and has a problem
+that keeps it from ever being started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, final
+
+import msgspec
+from msgspec.structs import replace
+
+from steno.cli.configuration import Loaded, how_to_trust
+from steno.cli.printable import cut, on_one_line
+from steno.cli.project import read_plain_file
+from steno.errors import InvalidValue
+from steno.inputs.mcp.specs import ServerSpec, read_specs
+from steno.ports.carrier import without_secrets
+from steno.value import replace_lone_surrogates
+
+FILE_NAME: Final = ".mcp.json"
+"""Where a project says which servers it wants; other programs read it, too."""
+NOT_TRUSTED: Final = "not trusted"
+_READY: Final = "ready"
+_TABLE: Final = "mcpServers"
+_MOST_BYTES: Final = 262_144
+_LONGEST: Final = 40
+
+
+class FoundServers(NamedTuple):
+    """All servers that anybody has named, and what a person should know of them."""
+
+    specs: tuple[ServerSpec, ...]
+    """By name, also those that cannot be used, which say why."""
+    notes: tuple[str, ...]
+
+
+def find_servers(
+    loaded: Loaded, environ: Mapping[str, str], *, files: Sequence[str | Path] = ()
+) -> FoundServers:
+    """Return the servers for work in the project of these settings.
+
+    `files` look like `.mcp.json`; a person named them, so they are trusted, and count most. Behind
+    them come the settings, and last what lies in the project. Raises InvalidValue if one of the
+    named files, or that of a trusted project, cannot be read.
+    """
+    gathered = _Gathered(environ)
+    for file in reversed(files):  # the later one wins, as with all options
+        gathered.take_named(Path(file))
+    gathered.take(loaded.settings.mcp_servers)
+    gathered.take_project(loaded)
+    specs = tuple([gathered.specs[name] for name in sorted(gathered.specs)])
+    told = [f"{spec.origin}: {spec.name}: {spec.note}" for spec in specs if spec.note]
+    return FoundServers(specs, (*gathered.notes, *told))
+
+
+@final
+class _Gathered:
+    """The servers so far: whoever names one first is the one who counts."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.specs: dict[str, ServerSpec] = {}
+        self.notes: list[str] = []
+        self._environ = environ
+
+    def take(self, specs: Mapping[str, ServerSpec]) -> None:
+        for name, spec in specs.items():
+            first = self.specs.setdefault(name, spec)
+            if first is not spec:
+                self.notes.append(
+                    f"{spec.origin}: {name}: this server is not used; that of {first.origin} counts"
+                )
+
+    def take_named(self, file: Path) -> None:
+        table = _table(file, inside=None)
+        if table is None:
+            raise InvalidValue(f"{file}: there is no such file")
+        folder = file.absolute().parent
+        self.take(_read(table, file, environ=self._environ, base=folder))
+
+    def take_project(self, loaded: Loaded) -> None:
+        file = loaded.project / FILE_NAME
+        if loaded.trusts_project:
+            self.take(self._each(_table(file, inside=loaded.project) or {}, file, self._environ))
+            return
+        try:
+            table = _table(file, inside=loaded.project) or {}
+        except InvalidValue as exc:  # a stranger's slip stops nobody
+            self.notes.append(str(exc))
+            return
+        # No variable is looked up: nothing of the environment gets into a stranger's values.
+        strangers = self._each(table, file, {})
+        for name, spec in strangers.items():
+            self.specs.setdefault(name, replace(spec, problem=NOT_TRUSTED, note=""))
+        if strangers:
+            names = ", ".join(sorted(strangers))
+            way_out = how_to_trust(loaded.project, loaded.user_file)
+            self.notes.append(f"{file}: servers not started: {names}; {way_out}")
+
+    def _each(
+        self, table: Mapping[str, Any], file: Path, environ: Mapping[str, str]
+    ) -> dict[str, ServerSpec]:
+        """Read the servers of a project one by one: what only other programs can use stays out."""
+        specs: dict[str, ServerSpec] = {}
+        for name, row in table.items():
+            try:
+                specs |= _read({name: row}, file, environ=environ, base=file.parent)
+            except InvalidValue as exc:
+                self.notes.append(f"{exc}; {cut(on_one_line(name), _LONGEST)} is left out")
+        return specs
+
+
+def describe_server(spec: ServerSpec) -> dict[str, Any]:
+    """Return what may be known of a server: neither arguments nor variables nor headers."""
+    kind = "http" if spec.url else "stdio"
+    command = replace_lone_surrogates(spec.command)
+    where = {"url": without_secrets(spec.url)} if spec.url else {"command": command}
+    return {"kind": kind, **where, "state": state_of(spec), "from": spec.origin}
+
+
+def state_of(spec: ServerSpec) -> str:
+    """Say whether a server can be used, or why not."""
+    return "disabled" if spec.disabled else spec.problem or _READY
+
+
+# -- files -----------------------------------------------------------------------------------
+
+
+class _Document(msgspec.Struct, rename={"servers": _TABLE}):
+    servers: dict[str, Any]
+
+
+def _read(
+    table: Mapping[str, Any], file: Path, *, environ: Mapping[str, str], base: Path
+) -> dict[str, ServerSpec]:
+    specs = read_specs(table, place=f"{file}: {_TABLE}", environ=environ, base=base)
+    origin = replace_lone_surrogates(str(file))
+    return {name: replace(spec, origin=origin) for name, spec in specs.items()}
+
+
+def _table(file: Path, *, inside: Path | None) -> dict[str, Any] | None:
+    """Return the servers that a file names; None if there is no such file."""
+    data = read_plain_file(file, inside=inside, most_bytes=_MOST_BYTES)
+    if data is None:
+        return None
+    if len(data) > _MOST_BYTES:
+        raise InvalidValue(f"{file}: must not be larger than {_MOST_BYTES:,} bytes")
+    try:
+        return msgspec.json.decode(data, type=_Document).servers
+    except msgspec.ValidationError:
+        raise InvalidValue(
+            f'{file}: must be an object with a table of servers, "{_TABLE}"'
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise InvalidValue(f"{file}: is not JSON: {exc}") from None
+    except RecursionError:
+        raise InvalidValue(f"{file}: is nested too deeply") from None

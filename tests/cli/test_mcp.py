@@ -1,0 +1,407 @@
+"""`steno mcp`, with real servers from npm and PyPI, and with such as do not start."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.inputs.mcp.specs import ServerSpec
+from tests.cli.headless import make_project, write_settings
+from tests.cli.program import COMMAND, Told, on_terminal, steno
+from tests.inputs.mcp.real_servers import everything_spec, git_spec, time_spec
+
+FEATURES = "demo://resource/static/document/features.md"
+BLOB = "demo://resource/dynamic/blob/1"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project, which is where we are."""
+    return make_project(tmp_path, monkeypatch)
+
+
+def row_of(spec: ServerSpec) -> dict[str, Any]:
+    """Return a server as `.mcp.json` has it."""
+    return {"command": spec.command, "args": list(spec.args), "env": dict(spec.env)}
+
+
+def write(project: Path, **rows: Any) -> Path:
+    """Let a project have these servers."""
+    file = project / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": rows}))
+    return file
+
+
+def trust(home: Path, project: Path, text: str = "") -> None:
+    """Let the user's settings be these, and trust the project."""
+    write_settings(home, f"trusted_projects = [{json.dumps(str(project))}]\n{text}")
+
+
+@pytest.fixture
+def everything(home: Path, project: Path) -> None:
+    """The server that has something of everything."""
+    write(project, everything=row_of(everything_spec()))
+    trust(home, project)
+
+
+@pytest.fixture
+def time(home: Path, project: Path) -> None:
+    """A server that tells the time."""
+    write(project, time=row_of(time_spec()))
+    trust(home, project)
+
+
+def lines(told: Told) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in told.out.splitlines()]
+
+
+# -- list ------------------------------------------------------------------------------------
+
+
+def test_where_there_are_none_that_is_said() -> None:
+    for command in (("list",), ("list", "--check"), ("tools",), ("resources",), ("prompts",)):
+        told = steno("mcp", *command)
+        assert (told.status, told.out) == (0, "")
+        assert told.err.startswith("steno: no MCP server is configured; ")
+    assert steno("mcp", "list", "--json").out == ""
+
+
+def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
+    home: Path, project: Path
+) -> None:
+    marker = project / "started"
+    row = {"command": "touch", "args": [str(marker)]}
+    file = write(
+        project, ready=row, off=row | {"disabled": True}, poor=row | {"env": {"A": "${B}"}}
+    )
+    trust(home, project, '[mcp_servers.web]\nurl = "https://ada:hush@x.example/mcp?key=hush"\n')
+    told = steno("mcp", "list", "--json")
+    own = str(home / ".config" / "steno" / "config.toml")
+    states = {line["name"]: (line["kind"], line["state"], line["from"]) for line in lines(told)}
+    assert told.status == 0
+    assert "hush" not in told.out + told.err
+    assert states == {
+        "off": ("stdio", "disabled", str(file)),
+        "poor": ("stdio", "needs the variable B: set it in the environment", str(file)),
+        "ready": ("stdio", "ready", str(file)),
+        "web": ("http", "ready", own),
+    }
+    assert steno("mcp", "list").out.splitlines()[1].split() == [
+        "off",
+        "stdio",
+        "disabled",
+        str(file),
+    ]
+    assert not marker.exists()
+
+
+def test_what_a_project_brings_that_nobody_trusts_is_listed_and_never_started(
+    project: Path,
+) -> None:
+    marker = project / "started"
+    write(project, evil={"command": "touch", "args": [str(marker)]})
+    told = steno("mcp", "list", "--check", "--json")
+    assert [line["state"] for line in lines(told)] == ["not trusted"]
+    assert "servers not started: evil; if you trust this project, put" in told.err
+    for command in (["tools", "evil"], ["call", "evil", "x"], ["read", "evil", "x:y"]):
+        told = steno("mcp", *command)
+        assert told.status == 1
+        assert "steno: mcp evil: not trusted" in told.err
+    told = steno("mcp", "tools")
+    assert told.status == 0
+    assert told.err.endswith("no MCP server can be used; 'steno mcp list' says why\n")
+    assert not marker.exists()
+
+
+def test_check_starts_them_and_says_what_is_wrong(home: Path, project: Path) -> None:
+    quits = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no \\x1b[2Jmood')"]}
+    write(
+        project,
+        time=row_of(time_spec()),
+        everything=row_of(everything_spec()),
+        absent={"command": str(project / "no-such-program")},
+        quits=quits,
+    )
+    trust(home, project)
+    told = steno("mcp", "list", "--check", "--json")
+    by_name = {line["name"]: line for line in lines(told)}
+    assert told.status == 1
+    assert (by_name["time"]["tools"], by_name["time"]["error"]) == (2, None)
+    assert by_name["everything"]["tools"] > 5
+    assert by_name["absent"]["error"].startswith("mcp absent: cannot be started: ")
+    assert "no-such-program" in by_name["absent"]["error"]
+    assert by_name["quits"]["tools"] is None
+    assert "mood" in by_name["quits"]["error"]
+    assert "\x1b" not in by_name["quits"]["error"]
+
+
+def test_secrets_are_never_printed(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_TOKEN", "hush-hush-1")
+    monkeypatch.setenv("OTHER_TOKEN", "hush-hush-2")
+    talks = "import os, sys; sys.exit(str(dict(os.environ)))"
+    write(
+        project,
+        lab={"command": sys.executable, "args": ["-c", talks], "env": {"API_KEY": "${LAB_TOKEN}"}},
+        web={"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${LAB_TOKEN}"}},
+        bare={"command": "x", "env": {"API_KEY": "hush-hush-3"}, "disabled": True},
+    )
+    trust(home, project)
+    printed = ""
+    for command in (
+        ["mcp", "list"],
+        ["mcp", "list", "--check"],
+        ["mcp", "list", "--check", "--json"],
+        ["mcp", "tools", "lab"],
+        ["config", "show", "--json"],
+        ["doctor", "--json", "--store", "memory:"],
+    ):
+        told = steno(*command)
+        printed += told.out + told.err
+    assert "env.API_KEY: take it from the environment" in printed
+    assert "API_KEY': '***'" in printed
+    assert "hush-hush" not in printed
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+def test_tools_are_listed_by_the_names_that_rules_know(home: Path, project: Path) -> None:
+    write(project, everything=row_of(everything_spec()))
+    text = f'[mcp_servers.time]\ncommand = {json.dumps(time_spec().command)}\nreads = ["get_*"]\n'
+    trust(home, project, f"{text}args = {json.dumps(time_spec().args)}\n")
+    told = steno("mcp", "tools", "--json")
+    by_name = {line["name"]: line for line in lines(told)}
+    echo, time = by_name["mcp__everything__echo"], by_name["mcp__time__get_current_time"]
+    assert told.status == 0
+    assert (echo["server"], echo["original_name"]) == ("everything", "echo")
+    assert (echo["capability"], time["capability"]) == ("execute", "read")
+    rows = steno("mcp", "tools", "time").out.splitlines()
+    assert len(rows) == 3
+    assert rows[2].split()[:3] == ["mcp__time__get_current_time", "get_current_time", "read"]
+    assert rows[2].endswith("  Get current time in a specific timezone")
+
+
+def test_the_schema_of_a_tool_is_printed_by_either_name(time: None) -> None:
+    told = steno("mcp", "tools", "time", "--schema", "convert_time")
+    assert json.loads(told.out)["required"] == ["source_timezone", "time", "target_timezone"]
+    assert steno("mcp", "tools", "--schema", "mcp__time__convert_time").out == told.out
+    missing = steno("mcp", "tools", "time", "--schema", "convert_tmie")
+    assert missing.status == 1
+    assert missing.err.endswith("do you mean convert_time?\n")
+
+
+def test_one_server_that_fails_does_not_hide_the_tools_of_another(
+    home: Path, project: Path
+) -> None:
+    write(project, time=row_of(time_spec()), absent={"command": str(project / "none")})
+    trust(home, project)
+    told = steno("mcp", "tools")
+    assert told.status == 0
+    assert "mcp__time__convert_time" in told.out
+    assert "steno: mcp absent: cannot be started" in told.err
+    assert steno("mcp", "tools", "absent").status == 1
+
+
+def test_a_server_that_there_is_not_is_said_with_those_there_are(time: None) -> None:
+    told = steno("mcp", "tools", "tiem")
+    assert told.status == 1
+    assert told.out == ""
+    assert "time" in told.err
+
+
+# -- call ------------------------------------------------------------------------------------
+
+
+def test_a_call_takes_words_or_json_and_either_name(time: None) -> None:
+    words = ["source_timezone=UTC", "target_timezone=Asia/Tokyo", "time=12:00"]
+    told = steno("mcp", "call", "time", "convert_time", *words)
+    assert told.status == 0
+    assert json.loads(told.out)["time_difference"] == "+9.0h"
+    arguments = json.dumps(dict(word.split("=") for word in words))
+    told = steno("mcp", "call", "time", "mcp__time__convert_time", arguments, "--json")
+    [result] = lines(told)
+    assert (told.status, result["is_error"]) == (0, False)
+    assert json.loads(result["content"][0]["text"])["time_difference"] == "+9.0h"
+
+
+def test_a_call_that_the_server_says_failed_has_another_status(time: None) -> None:
+    told = steno("mcp", "call", "time", "get_current_time", "timezone=Nowhere/At-All")
+    assert told.status == 1
+    assert "Nowhere/At-All" in told.out
+    assert "steno: the server says that it failed" in told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "timezone"),
+        (["timezone"], "write key=value for each, or one JSON object"),
+        (["timezone=UTC", "timezone=UTC"], "timezone is given twice"),
+        (["{"], "are no JSON object"),
+        (['{"timezone": 3}'], "/timezone: expected string"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_said_before_the_server_sees_them(
+    time: None, arguments: list[str], told: str
+) -> None:
+    result = steno("mcp", "call", "time", "get_current_time", *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert told in result.err
+
+
+def test_values_are_json_where_that_fits_and_else_text(everything: None) -> None:
+    told = steno("mcp", "call", "everything", "get-sum", "a=2", "b=40")
+    assert "42" in told.out
+    assert "/a: expected number" in steno("mcp", "call", "everything", "get-sum", "a=x", "b=1").err
+    assert steno("mcp", "call", "everything", "echo", "message=12").out == "Echo: 12\n"
+
+
+def test_what_a_server_says_cannot_touch_the_terminal(everything: None) -> None:
+    evil = "\x1b[2J\u202egone\x07"
+    told = on_terminal(
+        *("mcp", "call", "everything", "echo", f"message={evil}"),
+        environment={"NO_COLOR": "1", "TERM": "dumb"},
+    )
+    assert told.status == 0
+    assert r"Echo: \x1b[2J\u202egone\x07" in told.out
+    assert not [one for one in ("\x1b[2J", "\u202e", "\x07") if one in told.out]
+    told = steno("mcp", "call", "everything", "echo", f"message={evil}", "--json")
+    assert lines(told)[0]["content"][0]["text"] == f"Echo: {evil}"
+    assert "\u202e" not in told.out
+
+
+def test_what_is_no_text_is_named_and_there_in_json(everything: None) -> None:
+    told = steno("mcp", "call", "everything", "get-tiny-image")
+    assert told.status == 0
+    assert "steno: not shown: image image/png; --json has all of it" in told.err
+    told = steno("mcp", "call", "everything", "get-tiny-image", "--json")
+    assert "image" in [block["type"] for block in lines(told)[0]["content"]]
+
+
+def test_progress_is_told_and_a_signal_cancels_the_call(everything: None) -> None:
+    command = ["mcp", "call", "everything", "trigger-long-running-operation"]
+    process = subprocess.Popen(
+        [*COMMAND, *command, "duration=600", "steps=3000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    try:
+        assert select.select([process.stderr], [], [], 20)[0]
+        assert b"/3000" in os.read(process.stderr.fileno(), 1_000)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert out == b""
+    assert b"Traceback" not in err
+
+
+def test_a_call_that_takes_too_long_is_given_up(everything: None) -> None:
+    command = ["mcp", "call", "everything", "trigger-long-running-operation"]
+    told = steno(*command, "duration=600", "--timeout", "0.5")
+    assert told.status == 1
+    assert "steno: mcp everything: no answer within 0.5 s" in told.err
+    assert steno(*command, "--timeout", "0").status == 2
+
+
+def test_a_git_server_looks_at_a_repository(home: Path, project: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=20)
+    write(project, git=row_of(git_spec(project)))
+    trust(home, project)
+    told = steno("mcp", "call", "git", "git_status", f"repo_path={project}")
+    assert told.status == 0
+    assert "note.txt" in told.out
+
+
+# -- resources and prompts -------------------------------------------------------------------
+
+
+def test_resources_are_listed_with_templates(everything: None) -> None:
+    told = steno("mcp", "resources")
+    assert told.status == 0
+    assert FEATURES in told.out
+    [template] = [line for line in told.out.splitlines() if "dynamic/text" in line]
+    assert template.endswith("(fill in what is in braces)")
+    listed = lines(steno("mcp", "resources", "everything", "--json"))
+    assert {"server": "everything", "uri": FEATURES}.items() <= {
+        key: value for line in listed if line["uri"] == FEATURES for key, value in line.items()
+    }.items()
+
+
+def test_a_resource_is_read_to_stdout_or_a_file(everything: None, project: Path) -> None:
+    text = steno("mcp", "read", "everything", FEATURES)
+    assert text.status == 0
+    assert text.out.startswith("# ")
+    file = project / "features.md"
+    assert steno("mcp", "read", "everything", FEATURES, "-o", file) == (0, "", "")
+    assert file.read_text(encoding="utf-8") == text.out
+    again = steno("mcp", "read", "everything", FEATURES, "-o", file)
+    assert again.status == 1
+    assert "it is there already; choose another name, or add --force" in again.err
+    assert steno("mcp", "read", "everything", FEATURES, "-o", file, "--force").status == 0
+    [part] = lines(steno("mcp", "read", "everything", FEATURES, "--json"))[0]["contents"]
+    assert (part["uri"], part["mime_type"]) == (FEATURES, "text/markdown")
+    assert part["text"] == text.out
+
+
+def test_bytes_are_not_written_to_a_terminal(everything: None, project: Path) -> None:
+    told = on_terminal("mcp", "read", "everything", BLOB)
+    assert told.status == 1
+    assert "write them to a file with -o FILE" in told.out
+    file = project / "blob"
+    assert steno("mcp", "read", "everything", BLOB, "-o", file).status == 0
+    assert file.read_bytes().startswith(b"Resource 1")
+
+
+def test_a_resource_that_there_is_not_is_an_error_of_its_server(everything: None) -> None:
+    told = steno("mcp", "read", "everything", "demo://nothing")
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith("steno: mcp everything: ")
+
+
+def test_a_template_has_to_be_filled_in_before_a_server_is_asked() -> None:
+    told = steno("mcp", "read", "everything", "demo://resource/dynamic/text/{resourceId}")
+    assert (told.status, told.out) == (2, "")
+    assert told.err.endswith("{resourceId}: fill in what stands in braces: resourceId\n")
+
+
+def test_prompts_are_listed_as_they_are_called(everything: None) -> None:
+    told = steno("mcp", "prompts")
+    assert told.status == 0
+    assert "/everything:args-prompt city=… [state=…]" in told.out
+    by_name = {line["name"]: line for line in lines(steno("mcp", "prompts", "--json"))}
+    assert [one["name"] for one in by_name["args-prompt"]["arguments"]] == ["city", "state"]
+
+
+# -- help and files --------------------------------------------------------------------------
+
+
+def test_help_has_examples_for_every_command() -> None:
+    assert "steno mcp call time" in steno("mcp", "--help").out
+    for command in ("list", "tools", "resources", "prompts", "read", "call"):
+        told = steno("mcp", command, "--help")
+        assert told.status == 0
+        assert f"example: steno mcp {command} " in told.out
+
+
+def test_a_file_that_is_named_brings_its_servers(tmp_path: Path) -> None:
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"named": {"command": "x"}}}))
+    told = steno("mcp", "list", "--json", "--mcp-config", file)
+    assert [(line["name"], line["state"]) for line in lines(told)] == [("named", "ready")]
+    told = steno("mcp", "list", "--mcp-config", tmp_path / "none.json")
+    assert (told.status, told.out) == (1, "")
+    assert "none.json: there is no such file" in told.err
