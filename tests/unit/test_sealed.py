@@ -31,7 +31,7 @@ MODULES = [
 
 EDGES = (
     *("steno.wire", "steno.transport", "steno.providers", "steno.cli"),
-    *("steno.ports", "steno.context", "steno.tools", "steno.agent"),
+    *("steno.ports", "steno.context", "steno.tools", "steno.agent", "steno.inputs"),
 )
 """What is made there is no value of the vocabulary."""
 

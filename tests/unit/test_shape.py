@@ -64,6 +64,11 @@ def comments(path: Path) -> dict[int, str]:
 
 LOADED_LATE = {
     "__init__.py": {"steno.conversation", "steno.store"},
+    "inputs/__init__.py": {
+        *("steno.inputs.files", "steno.inputs.inputs", "steno.inputs.ocr.engine"),
+        *("steno.inputs.images.images", "steno.inputs.images.limits", "steno.inputs.ocr.reading"),
+        *("steno.inputs.mcp.servers", "steno.inputs.mcp.specs", "steno.inputs.mcp.tools"),
+    },
     "testing/__init__.py": {"steno.testing.strategies"},
 }
 """What a package gives out, and loads only when it is asked for."""

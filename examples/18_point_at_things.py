@@ -1,0 +1,64 @@
+"""Point at files and images in a prompt, and see what is on record about them.
+
+A model without eyes reads the text in an image, which is recognised here and offline.
+"""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image as Drawing
+from PIL import ImageDraw, ImageFont
+
+from steno import Conversation
+from steno.agent import Agent, LoopEvent, Notice, Target
+from steno.entry import Resolution
+from steno.inputs import Inputs, Ocr, engine_for
+from steno.testing import ScriptedProvider
+from steno.tools import Workspace
+
+
+def draw(path: Path, words: str) -> None:
+    """Make an image with words in it, as a screenshot has."""
+    image = Drawing.new("RGB", (640, 100), "white")
+    ImageDraw.Draw(image).text((20, 25), words, fill="black", font=ImageFont.load_default(40))
+    image.save(path)
+
+
+def show(event: LoopEvent) -> None:
+    if isinstance(event, Notice):
+        print("  notice:", event.text.partition(", by ")[0])
+
+
+async def main(folder: Path) -> None:
+    (folder / "prices.csv").write_text("tea,3\ncake,5\nwater,0\n", encoding="utf-8")
+    draw(folder / "receipt.png", "Total 42 EUR")
+    inputs = Inputs(Workspace(folder), ocr=Ocr(engine_for()))
+    provider, conversation = ScriptedProvider(["No.", "Now I see."]), Conversation()
+    agent = Agent(provider, conversation, resolver=inputs, target=Target(vision=False))
+
+    print("a prompt that points at two things")
+    prompt = inputs.prompt("Does @prices.csv:1-2 explain @receipt.png?")
+    await agent.run(prompt.message, watch=show)
+    print("what the model sees")
+    for block in provider.requests[0].messages[-1].content:
+        print("  " + getattr(block, "text", "").strip().partition(" of ")[0].replace("\n", "\n  "))
+
+    print("on record")
+    for entry in conversation.entries():
+        if isinstance(entry.payload, Resolution):
+            details = dict(entry.payload.details or {})
+            print("  ", entry.payload.status, details["kind"], details.get("used", ""))
+
+    print("a file that is not there")
+    result = await agent.run(inputs.prompt("And @missing.csv?").message, watch=show)
+    print("  ", result.ending, "-", result.reason)
+    print("   requests so far:", len(provider.requests))
+
+    print("a file that has changed since")
+    (folder / "prices.csv").write_text("tea,4\n", encoding="utf-8")
+    await agent.run("Go on.", watch=show)
+
+
+with TemporaryDirectory() as folder:
+    asyncio.run(main(Path(folder)))

@@ -1,0 +1,60 @@
+"""Use an MCP server: its tools, its resources, its prompts.
+
+Whatever a server says of itself, what its tools may do is decided by your rules.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from steno import ChatMessage, Conversation, ToolCall
+from steno.agent import Agent, CallEnded, Gate, LoopEvent, Permissions
+from steno.inputs import Inputs, Servers, ServerSpec, tools_of
+from steno.inputs.mcp.prompts import expand, parse_command, prompts_of
+from steno.testing import ScriptedProvider
+
+HERE = Path(__file__).parent
+LIBRARY = ServerSpec(
+    name="library", command=sys.executable, args=(str(HERE / "lab" / "library_server.py"),)
+)
+
+
+def show(event: LoopEvent) -> None:
+    if isinstance(event, CallEnded):
+        print(f"  {event.call.name}: {event.result.outcome}: {event.result.text}")
+
+
+async def main() -> None:
+    async with Servers([LIBRARY], folder=HERE) as servers:  # nothing is started yet
+        library = servers.get("library")
+        found = await tools_of([library])
+        for tool in found.tools:
+            print("tool", tool.definition.name, "-", tool.capability)
+        for resource in await library.resources():
+            print("resource", resource.uri)
+        for prompt in (await prompts_of([library])).prompts:
+            print("prompt", prompt.command, [argument.name for argument in prompt.arguments])
+
+        print("a resource and a tool in one run")
+        call = ToolCall.create("mcp__library__find_book", {"author": "Woolf"}, id="c1")
+        provider = ScriptedProvider([ChatMessage.assistant(None, [call]), "Orlando, for two weeks."])
+        inputs = Inputs(servers=servers)
+        agent = Agent(
+            provider,
+            Conversation(),
+            tools=found.tools,
+            gate=Gate(Permissions.of(allow=["mcp__library__*"])),
+            resolver=inputs,
+        )
+        asked = inputs.prompt("By @library:library://rules, what may I read, and how long?")
+        result = await agent.run(asked.message, watch=show)
+        print("  the model saw:", (provider.requests[0].messages[-1].text or "").split("\n")[3])
+        print("  and says:", result.text)
+
+        print("a prompt that the server has made ready")
+        command = parse_command("/library:recommend mood=sleepy")
+        assert command is not None
+        print(" ", (await expand(command, [library])).text)
+
+
+asyncio.run(main())
