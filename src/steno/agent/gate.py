@@ -156,9 +156,10 @@ class Gate:
             session=(*memory.grants.rules, *self._admitted),
             standing=self._standing_rules(notebook),
         )
-        if decision.kind is not DecisionKind.ASK:
-            is_allowed = decision.kind is DecisionKind.ALLOW
-            return Ruling(is_allowed, decision.rule if is_allowed else decision.reason)
+        if decision.kind is DecisionKind.ALLOW:
+            return Ruling(True, decision.rule)
+        if decision.kind is DecisionKind.DENY:
+            return Ruling(False, f"{DENIED} ({decision.rule})")  # a person reads this, and no model
         question = await _question(tool, call, decision.subjects)
         if self._approver is None:
             how = f"; the rule {question.rule} would allow it" if question.rule else ""

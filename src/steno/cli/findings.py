@@ -23,7 +23,7 @@ from steno.entry import Resolution, ResolutionStatus
 from steno.message import UserMessage
 from steno.ports.carrier import without_secrets
 
-_HASH_LENGTH: Final = 12
+_HASH_LENGTH: Final = 8
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 

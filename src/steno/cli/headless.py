@@ -212,8 +212,6 @@ def _image(name: str, folder: Path) -> str | ImageData:
     if name.startswith(("https://", "http://")):
         return name
     found = image_on_disk(name, folder)
-    if isinstance(found, bytes) and not found:
-        raise InvalidValue(f"--image: {on_one_line(name)} is empty")
     return found if isinstance(found, str) else ImageData(found)
 
 

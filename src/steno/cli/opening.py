@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from steno.cli.configuration import Loaded
+from steno.cli.printable import on_one_line
 from steno.cli.servers import NOT_TRUSTED, FoundServers, find_servers
 from steno.cli.settings import Recogniser, Settings
+from steno.errors import InvalidValue
 from steno.inputs.images.limits import limits_for
+from steno.inputs.images.opening import MOST_FILE_BYTES, BadImage, check_kind
 from steno.inputs.inputs import Inputs
 from steno.inputs.mcp.servers import Servers
 from steno.inputs.mcp.specs import ServerSpec
@@ -108,11 +111,24 @@ def _transport() -> Transport:
 def image_on_disk(path: str, workspace: Path) -> str | bytes:
     """Return an image that a person names: its path in the workspace, or else its bytes.
 
-    Whoever types a path at a shell may name any file that he can read. Raises OSError.
+    Whoever types a path at a shell may name any file that he can read. Bytes are looked at before
+    they are kept. Raises OSError, InvalidValue.
     """
     real = Path(path).expanduser()
     try:
         inside = real.resolve(strict=True).relative_to(workspace)
     except ValueError:
-        return real.read_bytes()
+        return _image_bytes(real, on_one_line(path))
     return str(inside)
+
+
+def _image_bytes(file: Path, name: str) -> bytes:
+    with file.open("rb") as opened_file:
+        data = opened_file.read(MOST_FILE_BYTES + 1)  # it may be a device that never ends
+    if len(data) > MOST_FILE_BYTES:
+        raise InvalidValue(f"--image: {name} has more than {MOST_FILE_BYTES:,} bytes")
+    try:
+        check_kind(data)
+    except BadImage as exc:
+        raise InvalidValue(f"--image: {name} {exc}") from None
+    return data

@@ -39,6 +39,7 @@ _MENTION: Final = re.compile(
     re.VERBOSE,
 )
 _WITH_LINES: Final = re.compile("(?P<path>.+):(?P<lines>[0-9]+(?:-[0-9]+)?)")
+_HERE: Final = (".", "./")
 _MOST_DIGITS: Final = 9
 _ADDRESS: Final = re.compile(r"https?://", re.IGNORECASE)
 _OF_SERVER: Final = re.compile(r"(?P<server>[^:/]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*://.*)")
@@ -117,7 +118,7 @@ class _Reader:
 
     def take_word(self, word: str) -> None:
         """Take what stands behind an `@`, up to the next blank: perhaps a path, or only a word."""
-        bare = _without_punctuation(word)
+        bare = word if word in _HERE else _without_punctuation(word)
         if not bare:
             return
         if _ADDRESS.match(bare):

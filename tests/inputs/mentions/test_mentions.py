@@ -100,7 +100,6 @@ def test_a_mention_stands_behind_white_space_or_what_opens_something(
         "@ a.py",
         "@",
         "@@a.py",
-        "a @.",
         "@...",
         "@?!",
         '@""',
@@ -242,3 +241,8 @@ def test_without_a_workspace_paths_are_still_mentions(workspace: Workspace) -> N
 def test_a_note_about_a_very_long_word_is_short(workspace: Workspace) -> None:
     (note,) = read(workspace, "@" + "x" * 100_000).notes
     assert len(note) < 300
+
+
+@pytest.mark.parametrize("text", ["What is in @.", "What is in @./ and why?"])
+def test_the_working_folder_can_be_pointed_at(workspace: Workspace, text: str) -> None:
+    assert read(workspace, text).blocks == (FileReference(path="."),)

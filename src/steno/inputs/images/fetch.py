@@ -84,6 +84,7 @@ async def fetch_image(
     address = _address_of(url)
     for _ in range(limits.most_redirects + 1):
         allowed[await viewer.permits("fetch", Capability.NETWORK, address.url)] = None
+        viewer.say(f"fetching {without_secrets(address.url) or 'an image'}")
         began = loop.time()
         try:
             async with asyncio.timeout(left_s):

@@ -22,7 +22,7 @@ from steno.inputs.images.opening import MOST_FILE_BYTES, BadImage, describe
 from steno.inputs.images.prepare import for_ocr, prepare
 from steno.inputs.images.words import Read, as_text, name_of, note_of, source_of
 from steno.inputs.ocr.engine import Unrecognised
-from steno.ports import Capability, Finding, Transport, Viewer, without_secrets
+from steno.ports import Capability, Finding, Transport, Viewer
 from steno.tools.workspace import Workspace
 
 _NO_ENGINE: Final = (
@@ -92,9 +92,24 @@ class Images:
                 details["fallback"] = blindness
             if is_read:
                 return await self._read(name, data, details, viewer)
-            return await self._shown(name, data, details)
+            return await self._shown_or_read(image, data, details, viewer)
         except _Failed as exc:
             return Finding(error=str(exc), details=details)
+
+    async def _shown_or_read(
+        self, image: Image, data: bytes, details: dict[str, Any], viewer: Viewer
+    ) -> Finding:
+        """Show an image; where that fails, and nobody insists on it, read what stands in it."""
+        name = name_of(image)
+        try:
+            return await self._shown(name, data, dict(details))
+        except _Failed as exc:
+            if image.mode is RecognitionMode.VISION or self._ocr is None:
+                raise
+            try:
+                return await self._read(name, data, details | {"fallback": str(exc)}, viewer)
+            except _Failed:
+                raise exc from None  # the first reason is the one to mend
 
     def _blindness(self, viewer: Viewer) -> str:
         """Return why the model gets no images to see; nothing if it does."""
@@ -161,7 +176,7 @@ class Images:
                 case _:
                     assert_never(source)
         except (ToolFailed, ImportError) as exc:
-            raise _Failed(f"{exc}; nothing was sent, so you can try again") from exc
+            raise _Failed(str(exc)) from exc
 
     async def _file(self, path: str, viewer: Viewer) -> _Taken:
         if self._workspace is None:
@@ -178,7 +193,6 @@ class Images:
     async def _fetched(self, url: str, viewer: Viewer) -> _Taken:
         if self._transport is None:
             raise ToolFailed("image: nothing is fetched here; download it and name the file")
-        viewer.say(f"fetching {without_secrets(url) or 'an image'}")
         transport = self._transport()
         try:
             found = await fetch_image(url, viewer, transport, names=self._names)

@@ -1,0 +1,332 @@
+"""`steno inputs`, and how `steno sessions show` tells what was pointed at."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import ChatMessage, Conversation
+from steno.content import FileReference, Image, ImageData, ImageUrl, Resource, Text
+from steno.entry import Compaction, Resolution, ResolutionStatus
+from steno.message import UserMessage
+from steno.ports import Pointer
+from steno.store import open_store
+from tests.cli.headless import make_project, speaking
+from tests.cli.pointing import rows
+from tests.cli.program import on_terminal, steno
+from tests.cli.test_sessions_process import loaded_by
+
+SHA256 = "ab12" * 16
+BLINDNESS = "the model takes no images"
+OCR = {
+    "kind": "image",
+    "source": "data",
+    "mode": "auto",
+    "fallback": BLINDNESS,
+    "used": "ocr",
+    "engine": "rapidocr 3.10.0",
+    "confidence": 0.9712,
+    "language": "de",
+    "sha256": SHA256,
+    "bytes": 3428,
+}
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a file in it, which is where we are."""
+    return make_project(tmp_path, monkeypatch)
+
+
+def keep(*pointers: Pointer, found: Mapping[int, Any] = {}, folder: Path | None = None) -> None:
+    """Keep a session whose one message points at things, with what was found out about some."""
+    with open_store(create=True) as store:
+        about = None if folder is None else {"folder": str(folder)}
+        conversation = store.new(id="pointing", about=about)
+        say(conversation, *pointers, found=found)
+
+
+def say(conversation: Conversation, *pointers: Pointer, found: Mapping[int, Any]) -> None:
+    entry = conversation.append(UserMessage((Text("See."), *pointers)))
+    for block, what in found.items():
+        failed = isinstance(what, str)
+        conversation.append(
+            Resolution(
+                target=entry.id,
+                block=block,
+                status=ResolutionStatus.FAILED if failed else ResolutionStatus.RESOLVED,
+                content=() if failed else (Text("what was found"),),
+                error=what if failed else None,
+                details=None if failed else what,
+            )
+        )
+
+
+def resource_details(age: timedelta, **more: Any) -> dict[str, Any]:
+    retrieved_at = (datetime.now(UTC) - age).isoformat()
+    return {"kind": "resource", "retrieved_at": retrieved_at, "ttl_s": 3600, **more}
+
+
+def image(**more: Any) -> Image:
+    return Image(source=ImageData(b"\x89PNG"), mime_type="image/png", **more)
+
+
+# -- what there is -------------------------------------------------------------------------------
+
+
+def test_without_pointers_that_is_said() -> None:
+    keep()
+    assert steno("inputs") == (0, "", "steno: nothing is pointed at\n")
+    assert steno("inputs", "--json").out == ""
+
+
+def test_without_a_session_there_is_nothing_to_look_at() -> None:
+    told = steno("inputs")
+    assert (told.status, told.out, told.err) == (1, "", "steno: session: there is none yet\n")
+    keep()
+    assert steno("inputs", "nobody").status == 1
+    assert steno("inputs", "--branch", "nobody").status == 1
+
+
+def test_a_table_tells_of_each_how_it_was_shown_and_what_has_become_of_it(
+    home: Path, project: Path
+) -> None:
+    (project / "src").mkdir()
+    (project / "src" / "a.py").write_text("A = 1\n", encoding="utf-8")
+    with speaking(home, "I see."):
+        steno("-p", "See @note.txt:1, @src/ and @src/*.py")
+    told = steno("inputs")
+    assert (told.status, told.err) == (0, "")
+    titles, *lines = [line.split() for line in told.out.splitlines()]
+    assert titles == ["entry", "kind", "name", "when", "status", "how", "bytes", "sha256", "since"]
+    assert [(*line[:3], line[-1]) for line in lines] == [
+        ("#3", "file", "note.txt:1", "same"),
+        ("#3", "folder", "src", "same"),
+        ("#3", "pattern", "src/*.py", "same"),
+    ]
+    assert [row["how"] for row in rows()] == ["1 line", "listing", "1 file"]
+
+
+def test_what_has_changed_and_what_is_gone_is_told(home: Path, project: Path) -> None:
+    for name in ("a.md", "b.md", "c.md"):
+        (project / name).write_text(f"{name}\n", encoding="utf-8")
+    with speaking(home, "I see."):
+        steno("-p", "See @a.md @b.md @c.md @*.md")
+    (project / "b.md").write_text("other\n", encoding="utf-8")
+    (project / "c.md").unlink()
+    told = [(row["name"], row["since"], row["changes"]) for row in rows()]
+    assert told == [
+        ("a.md", "same", []),
+        ("b.md", "changed", ["b.md has changed since it was shown"]),
+        ("c.md", "gone", ["c.md is gone"]),
+        ("*.md", "changed", ["b.md has changed since it was shown", "c.md is gone"]),
+    ]
+    shutil.move(project, project.with_name("elsewhere"))
+    assert [row["since"] for row in rows()] == ["?"] * 4
+
+
+def test_images_and_resources_are_listed_with_how_and_how_old(project: Path) -> None:
+    held = Resource(server="lib", uri="memo://a")
+    keep(
+        image(),
+        Image(source=ImageUrl("https://ada:hush@x.example/shot.png?key=hush")),
+        held,
+        Resource(server="lib", uri="memo://b"),
+        Resource(server="lib", uri="memo://c"),
+        folder=project,
+        found={
+            1: OCR,
+            2: {"kind": "image", "used": "vision", "bytes": 12, "sha256": SHA256},
+            3: resource_details(timedelta(minutes=1), from_cache=True, bytes=9, sha256=SHA256),
+            4: resource_details(timedelta(hours=2), shortened=10),
+        },
+    )
+    told = [(row["kind"], row["name"], row["status"], row["how"], row["since"]) for row in rows()]
+    assert told == [
+        ("image", "image/png", "resolved", "ocr rapidocr 3.10.0 0.97 de", None),
+        ("image", "https://x.example/shot.png", "resolved", "vision", None),
+        ("resource", "lib:memo://a", "resolved", "cache", "fresh"),
+        ("resource", "lib:memo://b", "resolved", "read, shortened", "stale"),
+        ("resource", "lib:memo://c", "pending", None, None),
+    ]
+    assert "hush" not in steno("inputs").out
+
+
+def test_json_has_all_that_is_on_record() -> None:
+    keep(image(), FileReference(path="a.md", start_line=3), found={1: OCR, 2: "'a.md': is gone"})
+    first, second = rows()
+    assert (first["number"], first["block"], first["details"]) == (1, 1, OCR)
+    assert (first["bytes"], first["sha256"], first["error"]) == (3428, SHA256, None)
+    assert second == {
+        "number": 1,
+        "entry": first["entry"],
+        "block": 2,
+        "kind": "file",
+        "name": "a.md:3",
+        "time": first["time"],
+        "status": "failed",
+        "how": None,
+        "bytes": None,
+        "sha256": None,
+        "since": None,
+        "changes": [],
+        "seen_since": False,
+        "error": "'a.md': is gone",
+        "details": None,
+    }
+
+
+def test_what_was_answered_or_summed_up_or_read_again_stays_in_the_list(home: Path) -> None:
+    with speaking(home, "I see.", "Again."):
+        steno("-p", "See @note.txt")
+    with open_store() as store:
+        [header] = store.headers()
+        conversation = store.open(header.id)
+        last = conversation.append(ChatMessage.user("Go on."))
+        conversation.append(Compaction(through=last.id, summary="They looked at a note."))
+    assert [row["name"] for row in rows()] == ["note.txt"]
+
+
+def test_what_is_not_on_the_branch_is_told_of_and_shown_if_wanted(home: Path) -> None:
+    with speaking(home, "I see."):
+        steno("-p", "See @note.txt")
+        assert steno("-c", "-p", "See @gone.md").status == 1
+    told = steno("inputs")
+    assert "gone.md" not in told.out
+    assert told.err == "steno: 1 more is not on this branch, or not sent; see --all\n"
+    told = steno("inputs", "--all")
+    assert told.err == ""
+    assert "'gone.md': there is no such file or folder" in told.out
+
+
+def test_a_branch_can_be_named() -> None:
+    keep(FileReference(path="a.md"))
+    with open_store() as store:
+        conversation = store.open("pointing")
+        conversation.fork("other")
+        conversation.append(UserMessage((Text("And."), FileReference(path="b.md"))), branch="other")
+    assert [row["name"] for row in rows("--branch", "main")] == ["a.md"]
+    assert [row["name"] for row in rows("pointing", "--branch", "other")] == ["a.md", "b.md"]
+
+
+def test_files_of_other_folders_that_the_settings_name_are_looked_at(
+    home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "more").mkdir()
+    file = tmp_path / "more" / "list.md"
+    file.write_text("one\n", encoding="utf-8")
+    with speaking(home, "I see.", settings=f"add_dirs = [{json.dumps(str(file.parent))}]"):
+        steno("-p", f"See @{file}")
+    assert [row["since"] for row in rows()] == ["same"]
+    file.unlink()
+    assert [row["since"] for row in rows()] == ["gone"]
+    shutil.rmtree(file.parent)
+    assert [row["since"] for row in rows()] == ["?"]
+
+
+# -- records of anybody --------------------------------------------------------------------------
+
+FORGED = [
+    {"kind": 7},
+    {"kind": "file", "path": 1, "lines": "many", "bytes": True, "sha256": 5},
+    {"kind": "file", "path": "../../etc/passwd", "sha256": SHA256, "bytes": 3, "lines": 2},
+    {"kind": "folder", "path": "..", "sha256": "", "left_out": "all"},
+    {"kind": "pattern", "files": [7, None, {"bytes": "x"}]},
+    {"kind": "pattern", "files": "abc"},
+    {"kind": "image", "used": ["ocr"], "engine": 3, "confidence": "high", "language": {}},
+    {"kind": "image", "used": "ocr", "confidence": None},
+    {"kind": "resource", "retrieved_at": "yesterday", "ttl_s": "long", "from_cache": "yes"},
+    {},
+]
+
+
+@pytest.mark.parametrize("pointer", [FileReference(path="a.md"), image()])
+def test_details_that_nobody_of_us_has_written_stop_nothing(
+    pointer: Pointer, project: Path
+) -> None:
+    keep(*[pointer] * len(FORGED), found=dict(enumerate(FORGED, 1)), folder=project)
+    assert steno("inputs").status == 0
+    assert [row["details"] for row in rows()] == FORGED
+    assert steno("sessions", "show", "pointing").status == 0
+
+
+def test_what_a_terminal_would_act_on_is_shown_as_escapes(project: Path) -> None:
+    evil = "\x1b]0;gotcha\x07\u202e"
+    keep(
+        FileReference(path=f"a{evil}.md"),
+        Resource(server=f"lib{evil}", uri=f"memo://{evil}"),
+        image(),
+        found={1: f"no {evil}", 3: OCR | {"engine": evil, "language": evil, "fallback": evil}},
+        folder=project,
+    )
+    for arguments in (("inputs",), ("inputs", "--json"), ("sessions", "show", "pointing")):
+        told = steno(*arguments)
+        assert told.status == 0
+        assert not set(told.out) & {"\x1b", "\x07", "\u202e"}
+
+
+def test_a_resolution_of_something_that_is_not_there_is_told_all_the_same() -> None:
+    with open_store(create=True) as store:
+        conversation = store.new(id="pointing")
+        said = conversation.append(ChatMessage.user("See."))
+        status = ResolutionStatus.RESOLVED
+        for target, block in ((said.id, 0), (said.id, 9), ("nobody", 1)):
+            content = (Text("what was found"),)
+            conversation.append(
+                Resolution(target=target, block=block, status=status, content=content)
+            )
+    told = steno("sessions", "show", "pointing")
+    assert "    #1, block 0: resolved\n" in told.out
+    assert "    #1, block 9: resolved\n" in told.out
+    assert "    #?, block 1: resolved\n" in told.out
+    assert rows() == []
+
+
+# -- in a session --------------------------------------------------------------------------------
+
+
+def test_a_session_tells_what_was_found_and_does_not_repeat_it() -> None:
+    lines = {"lines": 40, "first_line": 1, "last_line": 2}
+    keep(
+        FileReference(path="notes.md", start_line=1, end_line=2),
+        image(),
+        FileReference(path="gone.md"),
+        Resource(server="lib", uri="memo://a"),
+        found={
+            1: {"kind": "file", "path": "notes.md", "sha256": SHA256, "bytes": 1200, **lines},
+            2: OCR,
+            3: "'gone.md': there is no such file or folder",
+            4: resource_details(timedelta(0), bytes=1),
+        },
+    )
+    told = steno("sessions", "show", "pointing").out
+    short = "ab12ab12…"
+    recognised = "text recognised by rapidocr 3.10.0, confidence 0.97, de"
+    for line in (
+        f"#1, block 1: notes.md:1-2: lines 1-2 of 40, 1,200 bytes, sha256 {short}",
+        f"#1, block 2: image/png: {recognised}, 3,428 bytes, sha256 {short}, since {BLINDNESS}",
+        "#1, block 3: gone.md: failed: 'gone.md': there is no such file or folder",
+        "#1, block 4: lib:memo://a: read, 1 byte",
+    ):
+        assert f"    {line}\n" in told
+    assert "what was found" not in told
+
+
+def test_the_table_fits_a_terminal() -> None:
+    keep(FileReference(path="long/" * 30 + "name.md"), found={1: "far too long " * 20})
+    told = on_terminal("inputs", environment={"NO_COLOR": "1", "TERM": "dumb"})
+    assert told.status == 0
+    assert [len(line) <= 80 for line in told.out.splitlines()] == [True, True]
+    assert "long/lon" in told.out
+
+
+def test_to_look_at_sessions_nothing_is_loaded_that_opens_things() -> None:
+    keep(image(), found={1: OCR})
+    loaded = loaded_by("sessions", "show", "pointing")
+    assert loaded.isdisjoint({"asyncio", "steno.inputs", "steno.agent", "PIL", "mcp"})

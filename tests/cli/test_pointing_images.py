@@ -1,0 +1,234 @@
+"""`steno -p --image`: what a model sees of images, or reads instead."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from tests.cli.headless import make_project, speaking
+from tests.cli.pointing import (
+    BLIND,
+    SEEING,
+    check_sound,
+    heard,
+    image_at,
+    notices,
+    resolutions,
+    rows,
+    seen,
+)
+from tests.cli.program import run, steno
+from tests.cli.vendor import Fault
+from tests.inputs.images.making import encoded, graphic
+from tests.inputs.ocr.drawing import picture, png
+
+TEXT = "Ship it on Friday, or tell Ada."
+GRAPHIC = encoded(graphic())
+ADDRESS = f"data:image/png;base64,{base64.b64encode(GRAPHIC).decode()}"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with an image of shapes and one of words, which is where we are."""
+    folder = make_project(tmp_path, monkeypatch)
+    (folder / "shapes.png").write_bytes(GRAPHIC)
+    (folder / "words.png").write_bytes(png(picture(TEXT)))
+    return folder
+
+
+# -- a model that sees ---------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-24", "S2-29")
+@pytest.mark.parametrize("mode", ["auto", "vision"])
+def test_a_model_that_takes_images_gets_the_image_and_nothing_of_the_record(
+    home: Path, mode: str
+) -> None:
+    with speaking(home, "Red.", settings=SEEING) as model:
+        told = steno("-p", "Which colour?", "--image", "shapes.png", "--image-mode", mode)
+    assert (told.status, told.out) == (0, "Red.\n")
+    assert model.seen[0]["messages"][-1]["content"] == [
+        {"type": "text", "text": "Which colour?"},
+        {"type": "image_url", "image_url": {"url": ADDRESS}},
+    ]
+    [row] = rows()
+    assert (row["name"], row["how"], row["since"]) == ("shapes.png", "vision", "same")
+    assert row["details"]["mode"] == mode
+    check_sound()
+
+
+def test_an_image_in_the_prompt_is_shown_like_one_of_the_command_line(home: Path) -> None:
+    with speaking(home, "Red.", settings=SEEING) as model:
+        assert steno("-p", "Which colour has @shapes.png?").status == 0
+    assert seen(model) == [ADDRESS]
+
+
+def test_an_image_outside_the_folder_is_taken_from_where_a_person_says(
+    home: Path, tmp_path: Path
+) -> None:
+    shot = tmp_path / "shot.png"
+    shot.write_bytes(GRAPHIC)
+    with speaking(home, "Red.", "Still red.", settings=SEEING) as model:
+        assert steno("-p", "Which colour?", "--image", shot).status == 0
+        shot.unlink()
+        assert steno("-c", "-p", "Sure?").status == 0
+    assert seen(model, 0) == [ADDRESS]
+    assert ADDRESS in str(model.seen[1])
+    [row] = rows()
+    assert (row["name"], row["since"], row["details"]["source"]) == ("image/png", None, "data")
+    check_sound()
+
+
+def test_in_a_prompt_no_image_outside_the_folder_is_opened(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "shot.png").write_bytes(GRAPHIC)
+    with speaking(home, settings=SEEING) as model:
+        told = steno("-p", f"See @{tmp_path}/shot.png", "-q")
+    assert (told.status, model.seen) == (1, [])
+    assert "nothing was sent: " in told.err
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("gone.png", "steno: gone.png: No such file or directory\n"),
+        ("empty.png", "steno: nothing was sent: empty.png: is empty, not an image"),
+        ("note.txt", "steno: nothing was sent: note.txt: is text, not an image"),
+    ],
+)
+@pytest.mark.requirement("S2-28")
+def test_what_is_no_image_stops_it_before_anything_is_sent(
+    home: Path, project: Path, name: str, why: str
+) -> None:
+    (project / "empty.png").touch()
+    with speaking(home, settings=SEEING) as model:
+        told = steno("-p", "See.", "--image", name, "-q")
+    assert (told.status, told.out, model.seen) == (1, "", [])
+    assert told.err.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("size", "why"),
+    [
+        (0, "is empty, not an image that can be opened; "),
+        (12, "is text, not an image that can be opened; "),
+        (50_000_001, "has more than 50,000,000 bytes\n"),
+    ],
+)
+def test_outside_the_folder_what_is_no_image_is_not_even_kept(
+    home: Path, tmp_path: Path, size: int, why: str
+) -> None:
+    with (tmp_path / "shot.png").open("wb") as file:
+        file.write(b"Hello world!"[:size])
+        file.truncate(size)
+    with speaking(home, settings=SEEING) as model:
+        told = steno("-p", "See.", "--image", "../shot.png", "-q")
+    assert (told.status, told.out, model.seen) == (1, "", [])
+    assert told.err.startswith(f"steno: --image: ../shot.png {why}")
+    assert steno("sessions", "list").out == ""
+
+
+# -- a model that does not -----------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-27", "S2-29")
+def test_a_model_that_takes_no_images_reads_the_text_and_people_are_told(home: Path) -> None:
+    with speaking(home, "Friday.", settings=BLIND) as model:
+        told = run(
+            *("-p", "When?", "--image", "words.png", "--output-format", "stream-json"),
+        )
+    assert told.status == 0
+    assert seen(model) == []
+    words = heard(model)
+    assert words.startswith("When?\n\n[image words.png: text recognised by OCR, confidence ")
+    assert words.endswith(f"language en]\n{TEXT}")
+    assert "rapidocr" not in words
+    doing, done = notices(told)
+    assert doing == "recognising the text in words.png"
+    assert done.startswith(
+        "the model takes no images: the text in words.png was recognised instead, by rapidocr 3."
+    )
+    [row] = rows()
+    assert row["how"].startswith("ocr rapidocr 3.")
+    assert row["how"].endswith(" en")
+    assert row["details"]["fallback"] == "the model takes no images"
+    check_sound()
+
+
+@pytest.mark.requirement("S2-26")
+def test_a_server_that_refuses_an_image_gets_its_text_instead(home: Path) -> None:
+    refusal = Fault(400, "this model cannot look at pictures")
+    with speaking(home, refusal, "Friday.") as model:
+        told = steno("-p", "When?", "--image", "words.png")
+    assert (told.status, told.out) == (0, "Friday.\n")
+    assert len(seen(model, 0)) == 1
+    assert seen(model, 1) == []
+    assert heard(model, 1).endswith(TEXT)
+    assert "! the model took no images: this model cannot look at pictures" in told.err
+    first, second = resolutions()
+    assert first.details is not None
+    assert second.details is not None
+    assert (first.details["used"], second.details["used"]) == ("vision", "ocr")
+    shown = steno("sessions", "show", "last").out
+    assert "block 1: words.png: vision, " in shown
+    assert "block 1: words.png: text recognised by rapidocr 3." in shown
+    check_sound()
+
+
+@pytest.mark.requirement("S2-28")
+def test_an_image_that_must_be_seen_fails_where_it_cannot_be_and_is_said_again_as_text(
+    home: Path, tmp_path: Path
+) -> None:
+    shot = tmp_path / "shot.png"  # its bytes are on record only
+    shot.write_bytes(png(picture(TEXT)))
+    with speaking(home, "Friday.", settings=BLIND) as model:
+        told = steno("-p", "When?", "--image", shot, "--image-mode", "vision", "-q")
+        assert (told.status, told.out, model.seen) == (1, "", [])
+        assert "the model takes no images; send it as text with mode ocr or auto" in told.err
+        assert "-c --retry says it again" in told.err
+        shot.unlink()
+        told = steno("-c", "--retry", "--image-mode", "ocr")
+    assert (told.status, told.out) == (0, "Friday.\n")
+    assert heard(model).endswith(TEXT)
+    assert [row["status"] for row in rows("--all")] == ["failed", "resolved"]
+    check_sound()
+
+
+def test_where_recognition_is_switched_off_people_are_told_what_to_do(home: Path) -> None:
+    with speaking(home, settings=f'ocr = "off"\n{BLIND}') as model:
+        told = steno("-p", "When?", "--image", "words.png", "-q")
+    assert (told.status, model.seen) == (1, [])
+    assert "words.png: the model takes no images, and there is nothing to recognise" in told.err
+
+
+# -- from an address -----------------------------------------------------------------------------
+
+
+def test_nothing_is_fetched_that_nobody_has_allowed(home: Path) -> None:
+    with image_at(GRAPHIC) as url, speaking(home, settings=SEEING) as model:
+        told = steno("-p", "See.", "--image", url, "-q")
+        assert (told.status, told.out, model.seen) == (1, "", [])
+        assert "permission denied: this has to be approved, and nobody can be asked" in told.err
+        host = url.removesuffix("/charts/shot.png")
+        assert f"the rule fetch({host}/**) would allow it" in told.err
+
+
+@pytest.mark.parametrize("rule", ["http://127.0.0.1:*/**", "http://127.0.0.1:*/charts/*", "*"])
+def test_what_a_rule_allows_is_fetched(home: Path, rule: str) -> None:
+    with image_at(GRAPHIC) as url, speaking(home, "Red.", settings=SEEING) as model:
+        told = steno("-p", "See.", "--image", f"{url}?key=hush", "--allow", f"fetch({rule})")
+    assert (told.status, told.out) == (0, "Red.\n")
+    assert seen(model) == [ADDRESS]
+    [row] = rows()
+    assert (row["name"], row["how"]) == (url, "vision")
+    assert row["details"]["approved_by"] == f"allow fetch({rule})"
+    assert "hush" not in str(row) + told.err
+    check_sound()
+
+
+def test_an_address_that_a_rule_does_not_cover_is_not_fetched(home: Path) -> None:
+    with image_at(GRAPHIC) as url, speaking(home, settings=SEEING) as model:
+        for rule in ("fetch(http://127.0.0.1:*/other/**)", "fetch(https://127.0.0.1:*/**)", "read"):
+            assert steno("-p", "See.", "--image", url, "--allow", rule, "-q").status == 1
+    assert model.seen == []

@@ -1,0 +1,176 @@
+"""`steno -p` with MCP servers: their tools, prompts and resources, and what happens if one dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from steno.inputs.mcp.specs import ServerSpec
+from steno.message import ToolResultMessage
+from steno.outcome import Outcome
+from steno.store import open_store
+from tests.cli.headless import make_project, speaking
+from tests.cli.live import live
+from tests.cli.pointing import check_sound, heard, rows, trusting, write_servers
+from tests.cli.program import steno
+from tests.cli.vendor import Call, Vendor
+from tests.inputs.mcp.real_servers import everything_spec, own_spec, time_spec
+
+FEATURES = "demo://resource/static/document/features.md"
+TIME = "mcp__time__get_current_time"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project, which is where we are."""
+    return make_project(tmp_path, monkeypatch)
+
+
+def offered(model: Vendor) -> set[str]:
+    """Return the tools of servers that the model was told of last."""
+    names = {tool["function"]["name"] for tool in model.seen[-1]["tools"]}
+    return {name for name in names if name.startswith("mcp__")}
+
+
+def results() -> list[ToolResultMessage]:
+    """Return what came of the calls of the last session."""
+    with open_store() as store:
+        [*_, last] = store.headers()
+        messages = store.open(last.id).messages()
+    return [message for message in messages if isinstance(message, ToolResultMessage)]
+
+
+# -- tools ---------------------------------------------------------------------------------------
+
+
+def test_a_model_calls_a_tool_of_a_server_that_a_trusted_project_names(
+    home: Path, project: Path
+) -> None:
+    write_servers(project / ".mcp.json", time_spec())
+    call = Call(TIME, {"timezone": "UTC"})
+    with speaking(home, [call], "Noon.", settings=trusting(project)) as model:
+        told = steno("-p", "How late is it?", "--allow", TIME)
+    assert (told.status, told.out) == (0, "Noon.\n")
+    assert offered(model) == {TIME, "mcp__time__convert_time"}
+    [result] = results()
+    assert (result.outcome, result.tool_name) == (Outcome.OK, TIME)
+    assert result.details is not None
+    assert result.details["structured"]["timezone"] == "UTC"
+    assert model.seen[-1]["messages"][-1]["content"] == result.text
+    check_sound()
+
+
+def test_a_call_that_no_rule_allows_is_denied_and_no_server_need_be_started(
+    home: Path, project: Path, tmp_path: Path
+) -> None:
+    write_servers(tmp_path / "servers.json", time_spec())
+    call = Call(TIME, {"timezone": "UTC"})
+    with speaking(home, [call], "I may not.", "There are none.") as model:
+        told = steno("-p", "How late is it?", "--mcp-config", tmp_path / "servers.json")
+        assert told.status == 0
+        assert [result.outcome for result in results()] == [Outcome.DENIED]
+        assert steno("-p", "How late is it?", "--no-mcp").status == 0
+        assert offered(model) == set()
+
+
+def test_what_a_project_brings_that_nobody_trusts_is_told_of_and_not_started(
+    home: Path, project: Path
+) -> None:
+    marker = project / "started"
+    evil = ServerSpec(name="evil", command="touch", args=(str(marker),))
+    write_servers(project / ".mcp.json", evil)
+    with speaking(home, "There are none.") as model:
+        told = steno("-p", "Which tools?")
+    assert told.status == 0
+    assert offered(model) == set()
+    [note] = [line for line in told.err.splitlines() if "evil" in line]
+    assert note.startswith(f"steno: {project}/.mcp.json: servers not started: evil; if you trust")
+    assert not marker.exists()
+
+
+def test_a_server_that_cannot_be_started_keeps_nobody_from_working(
+    home: Path, project: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "servers.json"
+    file.write_text('{"mcpServers": {"absent": {"command": "./no-such-program"}}}')
+    with speaking(home, "Fine."):
+        told = steno("-p", "How is it?", "--mcp-config", file)
+    assert (told.status, told.out) == (0, "Fine.\n")
+    assert "steno: mcp absent: cannot be started: " in told.err
+
+
+def test_a_server_that_is_killed_in_mid_call_is_an_error_and_the_session_goes_on(
+    home: Path, project: Path, tmp_path: Path
+) -> None:
+    write_servers(project / ".mcp.json", own_spec())
+    turns: list[list[Call]] = [
+        [Call("mcp__own__pid", {}, id="c1")],
+        [Call("mcp__own__wait", {"file": str(tmp_path / "end")}, id="c2")],
+        [Call("mcp__own__add", {"a": 40, "b": 2}, id="c3")],
+    ]
+    with (
+        speaking(home, *turns, "It is back.", settings=trusting(project)) as model,
+        live("-p", "Go.", "--allow", "mcp__own__*") as process,
+    ):
+        process.until("output")  # it says that it waits
+        [number] = [result.text for result in results()]
+        os.kill(int(number), signal.SIGKILL)
+        told = process.end()
+    assert told.status == 0
+    assert [result.outcome for result in results()] == [Outcome.OK, Outcome.ERROR, Outcome.OK]
+    assert "mcp own: the server went away in the middle of a call" in results()[1].text
+    assert model.seen[-1]["messages"][-1]["content"] == "42"
+    check_sound()
+
+
+# -- prompts and resources -----------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-30", "S2-31")
+def test_prompts_and_resources_of_a_server_reach_the_model(home: Path, project: Path) -> None:
+    write_servers(project / ".mcp.json", everything_spec())
+    with speaking(home, "Rain.", "A list.", settings=trusting(project)) as model:
+        told = steno("-p", "/everything:args-prompt city=Berlin", data=b"In one word.\n")
+        assert (told.status, told.out) == (0, "Rain.\n")
+        assert heard(model).startswith("What's weather in Berlin?")
+        assert heard(model).endswith("In one word.\n")
+        told = steno("-c", "-p", f"Sum up @everything:{FEATURES}", "--output-format", "stream-json")
+        assert told.status == 0
+    words = heard(model)
+    assert words.startswith(f"Sum up @everything:{FEATURES}\n\n[resource {FEATURES} of the MCP")
+    assert "# Everything Server - Features" in words
+    [row] = rows()
+    assert (row["kind"], row["name"]) == ("resource", f"everything:{FEATURES}")
+    assert (row["how"], row["since"]) == ("read", "fresh")
+    assert row["details"]["mime_type"] == "text/markdown"
+    check_sound()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "why"),
+    [
+        ("/everything:no-such-prompt", "no-such-prompt"),
+        ("/everything:args-prompt", "city"),
+        ("See @everything:demo://no/such/thing", "nothing was sent: mcp everything: "),
+        ("See @nobody:demo://x", "nobody"),
+    ],
+)
+def test_what_a_server_does_not_have_is_said_and_nothing_is_sent(
+    home: Path, project: Path, prompt: str, why: str
+) -> None:
+    write_servers(project / ".mcp.json", everything_spec())
+    with speaking(home, settings=trusting(project)) as model:
+        told = steno("-p", prompt, "-q")
+    assert (told.status, told.out, model.seen) == (1, "", [])
+    assert why in told.err
+
+
+def test_a_resource_that_a_rule_denies_is_not_read(home: Path, project: Path) -> None:
+    write_servers(project / ".mcp.json", own_spec())
+    with speaking(home, settings=trusting(project)) as model:
+        told = steno("-p", "See @own:demo://x/y", "--deny", "mcp__own(demo://x/**)", "-q")
+    assert (told.status, model.seen) == (1, [])
+    assert "permission denied: the rule mcp__own(demo://x/**) forbids this" in told.err
