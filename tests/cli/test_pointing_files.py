@@ -122,7 +122,7 @@ def test_what_a_rule_denies_is_not_read_whoever_points_at_it(
     with speaking(home) as model:
         told = steno("-p", f"See {prompt}", "--deny", "read(notes.md)", "-q")
     assert (told.status, model.seen) == (1, [])
-    assert "permission denied: the rule read(notes.md) forbids this" in told.err
+    assert "notes.md: permission denied (deny read(notes.md))" in told.err
     assert "three" not in told.err
 
 
