@@ -176,7 +176,6 @@ def test_json_has_all_that_is_on_record() -> None:
         "sha256": None,
         "since": None,
         "changes": [],
-        "seen_since": False,
         "error": "'a.md': is gone",
         "details": None,
     }

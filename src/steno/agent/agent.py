@@ -112,11 +112,16 @@ class Agent:
         return self._run is not None
 
     async def run(
-        self, prompt: str | UserMessage | None = None, *, watch: Watch = watch_nothing
+        self,
+        prompt: str | UserMessage | None = None,
+        *,
+        watch: Watch = watch_nothing,
+        again: bool = True,
     ) -> RunResult:
         """Say something to the model and let it work until it is done.
 
-        Without a prompt it goes on where the conversation stopped. `watch` is told what happens.
+        Without a prompt it goes on where the conversation stopped, and tries `again` to open what
+        could not be opened before, unless told otherwise. `watch` is told what happens.
         Failures of the provider are told in the result; so is what the prompt points at and cannot
         be opened: nothing is sent then, and the branch is as it was before. Raises LogError if the log cannot be
         written, StenoError while another run is under way. If the task is cancelled, the
@@ -129,7 +134,7 @@ class Agent:
         self._run = Run(self._setup, notebook, self._wheel)
         try:
             with self._telemetry.run(self.conversation.id, self._setup.model) as span:
-                result = await self._run.go(said)
+                result = await self._run.go(said, again=again)
                 span.answered(result)
         finally:
             self._run = None

@@ -7,6 +7,7 @@ in earlier messages is looked at again where it no longer serves; if that fails,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple, final
 
@@ -55,21 +56,26 @@ class Lookup:
     async def tell_changes(self, notebook: Notebook) -> None:
         """Tell people what has changed since the model was shown it."""
         for one in self._read(notebook).resolved():
-            if one.is_seen_since or one.resolution is None:
-                continue
-            for change in await self._resolver.changes(one.pointer, one.resolution):
+            assert one.resolution is not None
+            changes = await self._resolver.changes(one.pointer, one.resolution, known=one.known)
+            for change in changes:
                 _tell(notebook, change)
 
     async def open(
-        self, notebook: Notebook, reader: Reader, prompt: Entry | None, *, is_first: bool
+        self,
+        notebook: Notebook,
+        reader: Reader,
+        prompt: Entry | None,
+        *,
+        is_first: bool,
+        again: bool,
     ) -> None:
         """Find out about everything in messages that are not answered yet.
 
         Raises Unresolved if in the first turn something cannot be opened that the run is about:
-        what the prompt points at, or without one what failed before. Then the branch is as it was
+        what the prompt points at, or without one what is tried `again`. Then the branch is as it was
         before the prompt, which may be said again. Of anything else people and the model are told.
         """
-        again = is_first and prompt is None
         unanswered = self._read(notebook).unanswered()
         wanted = [one for one in unanswered if not one.is_resolved and (again or not _failed(one))]
         await self._open(wanted, notebook, reader, _Subject(prompt, is_first))
@@ -135,7 +141,7 @@ class Lookup:
             permits=permits_of(self._gate, notebook),
             vision=reader.vision,
             refused=reader.refused,
-            say=lambda text: _tell(notebook, text),
+            say=partial(_tell, notebook),
         )
 
     async def _find(self, pointer: Pointer, viewer: Viewer) -> Finding:

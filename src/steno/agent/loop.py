@@ -79,6 +79,8 @@ class Run:
         self._prompt: UserMessage | None = None
         """What is to be heard first; None once it is on record."""
         self._prompt_entry: Entry | None = None
+        self._again = False
+        """Whether to try once more what could not be opened before."""
         self._refused = ""
         """Why the model took no images, if it did not."""
         self._step: asyncio.Task[bool] | None = None
@@ -91,9 +93,13 @@ class Run:
 
     # -- the loop ----------------------------------------------------------------------------
 
-    async def go(self, prompt: UserMessage | None) -> RunResult:
-        """Work until the model is done, or something else ends it."""
+    async def go(self, prompt: UserMessage | None, *, again: bool = True) -> RunResult:
+        """Work until the model is done, or something else ends it.
+
+        Without a prompt, what could not be opened before is tried `again`.
+        """
         self._prompt = prompt
+        self._again = again and prompt is None
         timeout = asyncio.timeout(self._setup.limits.seconds)
         try:
             async with timeout:
@@ -181,8 +187,13 @@ class Run:
     async def _turn(self) -> bool:
         """Get one answer and answer its calls; tell whether the model is to go on."""
         if self._setup.lookup is not None:
+            again, self._again = self._again, False
             await self._setup.lookup.open(
-                self._notebook, self._reader, self._prompt_entry, is_first=self._turns == 0
+                self._notebook,
+                self._reader,
+                self._prompt_entry,
+                is_first=self._turns == 0,
+                again=again,
             )
         message = self._message = await self._ask()
         calls = message.tool_calls

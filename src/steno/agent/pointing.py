@@ -5,8 +5,8 @@ Read once for each entry, so that a turn costs what is new in it. Nothing here o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple, final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, final
 
 from steno.content import FileReference, Image, Resource
 from steno.entry import Compaction, Entry, Resolution, ResolutionStatus
@@ -26,8 +26,8 @@ class Pointed(NamedTuple):
     """As it is on record: the bytes of an image may lie elsewhere."""
     resolution: Resolution | None = None
     """What was found out about it last."""
-    is_seen_since: bool = False
-    """Whether a tool has read or changed what it points at since: the model knows then."""
+    known: frozenset[str] = frozenset()
+    """Files that were read, changed or pointed at since: the model knows of those by now."""
 
     @property
     def is_resolved(self) -> bool:
@@ -45,6 +45,9 @@ class Pointers:
 
     def _begin(self) -> None:
         self._found: dict[tuple[str, int], Pointed] = {}
+        self._found_at: dict[tuple[str, int], int] = {}
+        self._shown_at: dict[str, int] = {}
+        """When something was found out, and when the model came to know a file, by entries."""
         self._said: list[str] = []
         """The user messages that no answer has followed yet."""
         self._read: tuple[int, Entry | None] = (0, None)
@@ -55,16 +58,16 @@ class Pointers:
         if count > len(entries) or (count and entries[count - 1] is not last):
             self._begin()
             count = 0
-        for entry in entries[count:]:
+        for number, entry in enumerate(entries[count:], count):
             payload = entry.payload
             if isinstance(payload, UserMessage):
                 self._hear(entry, payload)
             elif isinstance(payload, AssistantMessage):
                 self._said.clear()
             elif isinstance(payload, Resolution):
-                self._resolve(payload)
-            elif isinstance(payload, ToolResultMessage):
-                self._see(payload)
+                self._resolve(payload, number)
+            elif isinstance(payload, ToolResultMessage) and not payload.is_error:
+                self._show(payload.details, number)
             elif isinstance(payload, Compaction):
                 self._forget(entries, payload.through)
         self._read = (len(entries), entries[-1] if entries else None)
@@ -75,7 +78,12 @@ class Pointers:
 
     def resolved(self) -> tuple[Pointed, ...]:
         """Return all that the model sees."""
-        return tuple([one for one in self._found.values() if one.is_resolved])
+        return tuple([self._with_known(one) for one in self._found.values() if one.is_resolved])
+
+    def _with_known(self, one: Pointed) -> Pointed:
+        found_at = self._found_at.get((one.entry.id, one.block), 0)
+        known = [path for path, shown_at in self._shown_at.items() if shown_at > found_at]
+        return one._replace(known=frozenset(known)) if known else one
 
     def _hear(self, entry: Entry, message: UserMessage) -> None:
         self._said.append(entry.id)
@@ -84,19 +92,18 @@ class Pointers:
                 assert isinstance(block, Pointer)
                 self._found[entry.id, number] = Pointed(entry, number, block)
 
-    def _resolve(self, resolution: Resolution) -> None:
+    def _resolve(self, resolution: Resolution, number: int) -> None:
         key = (resolution.target, resolution.block)
         if key in self._found:
-            self._found[key] = self._found[key]._replace(resolution=resolution, is_seen_since=False)
+            self._found[key] = self._found[key]._replace(resolution=resolution)
+            self._found_at[key] = number
+            if resolution.status is ResolutionStatus.RESOLVED:
+                self._show(resolution.details, number)
 
-    def _see(self, result: ToolResultMessage) -> None:
-        path = (result.details or {}).get("path")
-        if not isinstance(path, str) or result.is_error or not self._found:
-            return
-        for key, one in self._found.items():
-            details = {} if one.resolution is None else one.resolution.details or {}
-            if details.get("path") == path:
-                self._found[key] = one._replace(is_seen_since=True)
+    def _show(self, details: Mapping[str, Any] | None, number: int) -> None:
+        """Take note that the model knows files by now, whoever has shown them."""
+        for path in _paths_in(details or {}):
+            self._shown_at[path] = number
 
     def _forget(self, entries: Sequence[Entry], through: str) -> None:
         """Forget what a summary stands for: nobody sees it any more."""
@@ -104,6 +111,15 @@ class Pointers:
             return
         gone = {entry.id for entry in _up_to(entries, through)}
         self._found = {key: one for key, one in self._found.items() if key[0] not in gone}
+
+
+def _paths_in(details: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files that something is about, by the names that the workspace has for them."""
+    files = details.get("files")
+    for row in (details, *(files if isinstance(files, Sequence) else ())):
+        path = row.get("path") if isinstance(row, Mapping) else None
+        if isinstance(path, str):
+            yield path
 
 
 def _up_to(entries: Sequence[Entry], through: str) -> Sequence[Entry]:

@@ -225,7 +225,8 @@ def _first_answer(entries: Sequence[Entry]) -> int:
 
 async def _say_again(agent: Agent, recorded: Sequence[Entry], watch: Watch) -> RunResult | None:
     """Let the agent answer wherever there is an answer; return the run that ended too early."""
-    conversation, ids = agent.conversation, dict[str, str]()
+    conversation = agent.conversation
+    ids = {entry.id: entry.id for entry in conversation.past()}
     is_unheard = True
     for payload, entry in [*((entry.payload, entry) for entry in recorded), (None, None)]:
         if isinstance(payload, UserMessage) and entry is not None:
@@ -236,7 +237,7 @@ async def _say_again(agent: Agent, recorded: Sequence[Entry], watch: Watch) -> R
         elif isinstance(payload, ModeChange) and conversation.mode is not payload.new:
             conversation.change_mode(payload.new)
         elif is_unheard and (payload is None or isinstance(payload, AssistantMessage)):
-            result = await agent.run(watch=watch)
+            result = await agent.run(watch=watch, again=False)
             if result.ending is not Ending.DONE:
                 return result
             is_unheard = False

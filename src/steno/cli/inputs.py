@@ -229,7 +229,6 @@ def _described(row: _Row, log: Log) -> dict[str, Any]:
         "sha256": facts.sha256 or None,
         "since": None if row.since == _NOTHING_TO_TELL else row.since,
         "changes": row.changes,
-        "seen_since": one.is_seen_since,
         "error": None if resolution is None else resolution.error,
         "details": None if details is None else expose(freeze_mapping(details)),
     }

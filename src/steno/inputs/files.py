@@ -80,18 +80,29 @@ class Files:
         """Tell whether it was resolved: a file that was shown is not shown anew by itself."""
         return resolution.status is ResolutionStatus.RESOLVED
 
-    async def changes(self, reference: FileReference, resolution: Resolution) -> tuple[str, ...]:
-        """Return which of the files are not what they were when they were shown. Never raises."""
+    async def changes(
+        self,
+        reference: FileReference,
+        resolution: Resolution,
+        *,
+        known: frozenset[str] = frozenset(),
+    ) -> tuple[str, ...]:
+        """Return which of the files are not what they were when they were shown. Never raises.
+
+        Files that are `known` by now, and folders of them, are not looked at.
+        """
         workspace, seen = self._workspace, read_seen(resolution.details)
         if workspace is None or seen is None:
             return ()
         match seen:
             case SeenFile():
-                return await asyncio.to_thread(changes_of, workspace, (seen,))
+                return await asyncio.to_thread(changes_of, workspace, (seen,), known)
             case SeenFolder():
+                if any(_is_in(path, seen.path) for path in known):
+                    return ()
                 return await self._changes_of_folder(workspace, seen)
             case SeenFiles():
-                return await self._changes_of_files(workspace, reference.path, seen)
+                return await self._changes_of_files(workspace, reference.path, seen, known)
             case _:
                 assert_never(seen)
 
@@ -197,16 +208,16 @@ class Files:
         return () if _sha256(listing.text) == seen.sha256 else (changed(seen.path),)
 
     async def _changes_of_files(
-        self, workspace: Workspace, pattern: str, seen: SeenFiles
+        self, workspace: Workspace, pattern: str, seen: SeenFiles, known: frozenset[str]
     ) -> tuple[str, ...]:
-        changes = await asyncio.to_thread(changes_of, workspace, seen.files)
+        changes = await asyncio.to_thread(changes_of, workspace, seen.files, known)
         if not is_pattern(pattern):
             return changes
         try:
             names = await matching(workspace, self._engine(workspace), pattern)
         except ToolFailed:
             return changes  # the folder is gone, and all of its files with it
-        known = {file.path for file in seen.files}
+        known |= {file.path for file in seen.files}
         return (*changes, *came([name for name in names if name not in known]))
 
     async def _listing(self, workspace: Workspace, name: str) -> Listing:
@@ -245,3 +256,7 @@ def _check_without_lines(reference: FileReference, what: str) -> None:
 
 def _sha256(text: str) -> str:
     return Fingerprint.of(text.encode()).sha256
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return folder == "." or path.startswith(f"{folder}/")

@@ -136,13 +136,15 @@ class Inputs:
                 self._resources.remember(pointer, resolution)
                 return self._resources.is_current(pointer, resolution, viewer)
 
-    async def changes(self, pointer: Pointer, resolution: Resolution) -> tuple[str, ...]:
-        """Return what has changed of it since."""
+    async def changes(
+        self, pointer: Pointer, resolution: Resolution, *, known: frozenset[str] = frozenset()
+    ) -> tuple[str, ...]:
+        """Return what has changed of it since, but for files that the model knows by now."""
         match pointer:
             case FileReference():
-                return await self._files.changes(pointer, resolution)
+                return await self._files.changes(pointer, resolution, known=known)
             case Image():
-                return await self._images.changes(pointer, resolution)
+                return await self._images.changes(pointer, resolution, known=known)
             case Resource():
                 return await self._resources.changes(pointer, resolution)
 

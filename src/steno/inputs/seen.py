@@ -55,9 +55,13 @@ def read_seen(details: Mapping[str, Any] | None) -> Seen | None:
         return None
 
 
-def changes_of(workspace: Workspace, files: Iterable[SeenFile]) -> tuple[str, ...]:
-    """Return which files are not what they were, a line each. Never raises."""
-    return tuple([change for file in files if (change := _change_of(workspace, file)) is not None])
+def changes_of(
+    workspace: Workspace, files: Iterable[SeenFile], known: frozenset[str]
+) -> tuple[str, ...]:
+    """Return which files are not what they were, a line each, but for known ones. Never raises."""
+    unknown = [file for file in files if file.path not in known]
+    changes = [_change_of(workspace, file) for file in unknown]
+    return tuple([change for change in changes if change is not None])
 
 
 def _change_of(workspace: Workspace, seen: SeenFile) -> str | None:

@@ -66,6 +66,11 @@ class Resolver(Protocol):
         """Tell whether what was found once still serves: it is not too old, the model can see it."""
         ...
 
-    async def changes(self, pointer: Pointer, resolution: Resolution) -> tuple[str, ...]:
-        """Return what has changed of it since, a line each: `notes.md has changed`."""
+    async def changes(
+        self, pointer: Pointer, resolution: Resolution, *, known: frozenset[str] = frozenset()
+    ) -> tuple[str, ...]:
+        """Return what has changed of it since, a line each: `notes.md has changed`.
+
+        Not so of files that the model has come to `known` since, by their names in the workspace.
+        """
         ...

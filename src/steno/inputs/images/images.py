@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Protocol, assert_never, final
 
 from steno.content import Image, ImageBlob, ImageData, ImageFile, ImageUrl, RecognitionMode, Text
@@ -85,9 +85,9 @@ class Images:
             is_read = image.mode is RecognitionMode.OCR or bool(blindness)
             if is_read and self._ocr is None:
                 raise _Failed(f"{name}: {f'{blindness}, and ' if blindness else ''}{_NO_ENGINE}")
-            data, approved_by = await self._bytes_of(image, viewer)
-            if approved_by is not None:
-                details["approved_by"] = approved_by
+            data, *origin = await self._bytes_of(image, viewer)
+            named = zip(("approved_by", "path"), origin, strict=True)
+            details |= {name: value for name, value in named if value is not None}
             if image.mode is RecognitionMode.AUTO and blindness:
                 details["fallback"] = blindness
             if is_read:
@@ -183,7 +183,7 @@ class Images:
             raise ToolFailed("image: there is no workspace whose files could be opened")
         name = await asyncio.to_thread(self._workspace.relative, path)
         approved_by = await viewer.permits("read", Capability.READ, name)
-        return _Taken(await asyncio.to_thread(self._content, name), approved_by)
+        return _Taken(await asyncio.to_thread(self._content, name), approved_by, name)
 
     def _content(self, name: str) -> bytes:
         """Return the bytes of a file that was decided about under this very name."""
@@ -209,23 +209,33 @@ class Images:
         if details.get("used") == "vision":
             if is_blind and image.mode is not RecognitionMode.VISION:
                 return False
-            return is_blind or self._takes(details.get("sent") or {})
+            sent = details.get("sent")
+            return is_blind or (isinstance(sent, Mapping) and self._takes(sent))
         if details.get("fallback") and image.mode is RecognitionMode.AUTO:
             return is_blind or viewer.vision is not True
         return True
 
-    def _takes(self, sent: dict[str, Any]) -> bool:
+    def _takes(self, sent: Mapping[str, Any]) -> bool:
         """Tell whether what was made for one API can go to this one as well."""
+        sizes = [sent.get(name, 0) for name in ("bytes", "width", "height")]
+        if not all(isinstance(size, int) for size in sizes):
+            return False
+        size, *edges = sizes
         return (
             sent.get("mime_type") in self._limits.types
-            and sent.get("bytes", 0) <= self._limits.most_bytes
-            and max(sent.get("width", 0), sent.get("height", 0)) <= self._limits.longest_edge
+            and size <= self._limits.most_bytes
+            and max(edges) <= self._limits.longest_edge
         )
 
-    async def changes(self, image: Image, resolution: Resolution) -> tuple[str, ...]:
+    async def changes(
+        self, image: Image, resolution: Resolution, *, known: frozenset[str] = frozenset()
+    ) -> tuple[str, ...]:
         """Return what has become of a file since; bytes and addresses are taken as they were."""
-        before = (resolution.details or {}).get("sha256")
+        details = resolution.details or {}
+        before = details.get("sha256")
         if not isinstance(image.source, ImageFile) or self._workspace is None or before is None:
+            return ()
+        if details.get("path") in known:
             return ()
         return await asyncio.to_thread(self._changes, image.source.path, before)
 
@@ -248,3 +258,5 @@ class _Failed(Exception):
 class _Taken(NamedTuple):
     data: bytes
     approved_by: str | None = None
+    path: str | None = None
+    """What the workspace calls it, if it lies there."""

@@ -111,7 +111,9 @@ class Resources:
         del resource, viewer  # the record says it all
         return self._holds(resolution)
 
-    async def changes(self, resource: Resource, resolution: Resolution) -> tuple[str, ...]:
+    async def changes(
+        self, resource: Resource, resolution: Resolution, *, known: frozenset[str] = frozenset()
+    ) -> tuple[str, ...]:
         """Return nothing: whether it has changed is known only to the server."""
         del resource, resolution
         return ()

@@ -1,0 +1,185 @@
+"""What the tests about pointers share: an agent on a folder, and resolvers that do as they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from steno.agent import Notice, NoticeCode
+from steno.content import FileReference, Image, ImageFile, RecognitionMode, Resource, Text
+from steno.entry import Payload, Resolution, ResolutionStatus
+from steno.inputs.inputs import Inputs
+from steno.inputs.mcp.resources import Resources
+from steno.inputs.ocr.engine import Unrecognised
+from steno.message import UserMessage
+from steno.ports import Finding, Pointer, Viewer
+from steno.request import Request
+from steno.tools.workspace import Workspace
+from tests.agent.working import Desk
+from tests.inputs.mcp.resources.library import Clock, Library
+
+T = TypeVar("T")
+
+NOTES = Resource(server="lib", uri="lib://notes")
+
+
+# -- what is said --------------------------------------------------------------------------------
+
+
+def saying(text: str, *blocks: Text | Pointer) -> UserMessage:
+    """Write a prompt that points at something."""
+    return UserMessage((Text(text), *blocks))
+
+
+def file(path: str, *lines: int) -> FileReference:
+    first, last = (*lines, None, None)[:2]
+    return FileReference(path=path, start_line=first, end_line=last)
+
+
+def picture(path: str = "plan.png", mode: RecognitionMode = RecognitionMode.AUTO) -> Image:
+    return Image(source=ImageFile(path), mode=mode)
+
+
+# -- an agent ------------------------------------------------------------------------------------
+
+
+def desk_in(place: Path | Workspace, turns: Any, *tools: Any, **settings: Any) -> Desk:
+    """Set up an agent that opens what is in a folder, unless a resolver is given."""
+    workspace = Workspace(place) if isinstance(place, Path) else place
+    settings.setdefault("resolver", Inputs(workspace, ocr=settings.pop("ocr", None)))
+    return Desk(turns, *tools, **settings)
+
+
+def payloads(desk: Desk, kind: type[T]) -> list[T]:
+    """Return everything of a kind that was ever recorded, also beside the branch."""
+    records = desk.store.records(desk.conversation.id)
+    written = [record.entry.payload for record in records if record.entry is not None]
+    return [payload for payload in written if isinstance(payload, kind)]
+
+
+def kinds(entries: Iterable[Any]) -> list[str]:
+    """Name what stands in a log, in order."""
+    return [_name(entry.payload) for entry in entries]
+
+
+def _name(payload: Payload) -> str:
+    status = f" {payload.status}" if isinstance(payload, Resolution) else ""
+    return type(payload).__name__ + status
+
+
+def written(desk: Desk) -> list[str]:
+    """Name everything that was recorded, in order."""
+    records = desk.store.records(desk.conversation.id)
+    return kinds([record.entry for record in records if record.entry is not None])
+
+
+def statuses(desk: Desk) -> list[ResolutionStatus]:
+    return [resolution.status for resolution in payloads(desk, Resolution)]
+
+
+def details(desk: Desk) -> list[dict[str, Any]]:
+    return [dict(resolution.details or {}) for resolution in payloads(desk, Resolution)]
+
+
+def notices(desk: Desk) -> list[str]:
+    """Return what people were told about what messages point at."""
+    return [notice.text for notice in desk.told(Notice) if notice.code is NoticeCode.INPUT]
+
+
+def shown(request: Request, message: int = -1) -> str:
+    """Return all text of one message of a request."""
+    texts = [block.text for block in request.messages[message].content if isinstance(block, Text)]
+    return "\n".join(texts)
+
+
+def images_in(request: Request) -> list[Image]:
+    return [b for message in request.messages for b in message.content if isinstance(b, Image)]
+
+
+# -- resolvers -----------------------------------------------------------------------------------
+
+
+class Obedient:
+    """Finds what it is told to, and writes down for whom it looked up what (`Resolver`)."""
+
+    def __init__(self, find: Callable[[Pointer], Any] = lambda _: "what is there") -> None:
+        """Take what returns a text, a finding, or raises."""
+        self.find = find
+        self.is_fresh = True
+        self.changed: tuple[str, ...] = ()
+        self.asked: list[tuple[Pointer, Viewer]] = []
+
+    async def resolve(self, pointer: Pointer, viewer: Viewer) -> Finding:
+        self.asked.append((pointer, viewer))
+        found = self.find(pointer)
+        return Finding(content=(Text(found),)) if isinstance(found, str) else found
+
+    def is_current(self, pointer: Pointer, resolution: Resolution, viewer: Viewer) -> bool:
+        return self.is_fresh
+
+    async def changes(
+        self, pointer: Pointer, resolution: Resolution, *, known: frozenset[str] = frozenset()
+    ) -> tuple[str, ...]:
+        return self.changed
+
+
+class Slow(Obedient):
+    """Waits until it is let go on; `begun` is set whenever somebody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def resolve(self, pointer: Pointer, viewer: Viewer) -> Finding:
+        self.begun.set()
+        await self.go_on.wait()
+        return await super().resolve(pointer, viewer)
+
+
+class Shelves:
+    """Resources of a server that a test holds, read as those of real ones are (`Resolver`)."""
+
+    def __init__(self, library: Library, clock: Clock) -> None:
+        self._inner = Resources(lambda _: library, now=clock)
+
+    async def resolve(self, pointer: Pointer, viewer: Viewer) -> Finding:
+        assert isinstance(pointer, Resource)
+        return await self._inner.resolve(pointer, viewer)
+
+    def is_current(self, pointer: Pointer, resolution: Resolution, viewer: Viewer) -> bool:
+        assert isinstance(pointer, Resource)
+        return self._inner.is_current(pointer, resolution, viewer)
+
+    async def changes(
+        self, pointer: Pointer, resolution: Resolution, *, known: frozenset[str] = frozenset()
+    ) -> tuple[str, ...]:
+        assert isinstance(pointer, Resource)
+        return await self._inner.changes(pointer, resolution)
+
+
+class Reading(NamedTuple):
+    """What stands in an image."""
+
+    text: str = "Pay 12 EUR"
+    confidence: float | None = 0.97
+    language: str | None = "en"
+    engine: str = "scribe 1.0"
+    duration_s: float = 0.25
+
+
+class Scribe:
+    """Recognises the same in every image, or nothing at all (`Reads`)."""
+
+    def __init__(self, reading: Reading | None = None, *, fails: bool = False) -> None:
+        self._reading = Reading() if reading is None else reading
+        self.fails = fails
+        self.count = 0
+
+    async def read(self, image: bytes) -> Reading:
+        self.count += 1
+        if self.fails:
+            raise Unrecognised("the models cannot be loaded; reinstall them")
+        return self._reading

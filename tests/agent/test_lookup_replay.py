@@ -1,0 +1,191 @@
+"""Sessions with files, images and resources in them, run again: offline, and by another model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.agent import Agent, Gate, Runner, Target
+from steno.agent.lookup import unsent
+from steno.agent.replay import Replayed, replay
+from steno.agent.rerun import Reuse, rerun
+from steno.entry import Resolution, Rewind
+from steno.errors import ProviderError
+from steno.inputs.inputs import Inputs
+from steno.request import Request
+from steno.testing import ScriptedProvider
+from steno.tools.workspace import Workspace
+from tests.agent.pointing_doubles import (
+    NOTES,
+    Obedient,
+    Scribe,
+    Shelves,
+    desk_in,
+    file,
+    images_in,
+    payloads,
+    picture,
+    saying,
+    shown,
+    statuses,
+)
+from tests.agent.working import Desk, call, calling, reader, run
+from tests.inputs.images.making import encoded, graphic, noise
+from tests.inputs.mcp.resources.library import Clock, Library, text
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.py").write_text("a = 1\n")
+    (tmp_path / "plan.png").write_bytes(encoded(graphic()))
+    return tmp_path
+
+
+def replayed(desk: Desk) -> Replayed:
+    desk.check()
+    result = run(replay(desk.store.records(desk.conversation.id)))
+    assert result.is_same, str(result.difference)
+    return result
+
+
+# -- offline -------------------------------------------------------------------------------------
+
+
+def test_a_session_that_points_at_things_is_replayed_without_them(folder: Path) -> None:
+    desk = desk_in(folder, ["One.", "Two."], model="lab/small", actor="ada")
+    run(desk.run(saying("Look.", file("a.py"), picture())))
+    run(desk.run(saying("And?", file("a.py", 1))))
+    for path in folder.iterdir():
+        path.unlink()
+    result = replayed(desk)
+    assert (result.turns, len(payloads(desk, Resolution))) == (2, 3)
+
+
+def test_a_prompt_that_was_not_sent_is_replayed_with_what_followed(folder: Path) -> None:
+    desk = desk_in(folder, ["Hello.", "I see."], model="lab/small")
+    run(desk.run("Hi."))
+    run(desk.run(saying("Look.", file("late.py"), file("a.py"))))
+    (folder / "late.py").write_text("late = True\n")
+    run(desk.run(unsent(desk.conversation)))
+    assert len(payloads(desk, Rewind)) == 1
+    assert replayed(desk).turns == 2
+
+
+def test_a_prompt_that_was_not_sent_may_be_the_last(folder: Path) -> None:
+    desk = desk_in(folder, [])
+    run(desk.run(saying("Look.", file("gone.py"))))
+    assert replayed(desk).turns == 0
+
+
+def test_a_fault_of_a_resolver_is_replayed() -> None:
+    def find(_: object) -> str:
+        raise KeyError("bad")
+
+    desk = Desk(["Hello."], resolver=Obedient(find))
+    with pytest.raises(KeyError):
+        run(desk.run(saying("Look.", file("a.py"))))
+    run(desk.run("Hi."))
+    assert replayed(desk).turns == 1
+
+
+def test_an_image_that_was_refused_is_replayed_with_its_text(folder: Path) -> None:
+    def answer(request: Request) -> Any:
+        return ProviderError("no images", status=400) if images_in(request) else "I read."
+
+    desk = desk_in(folder, [answer] * 3, ocr=Scribe())
+    run(desk.run(saying("How much?", picture())))
+    run(desk.run("Sure?"))
+    assert len(statuses(desk)) == 2
+    assert replayed(desk).turns == 2
+
+
+def test_a_large_image_beside_the_record_is_replayed(folder: Path) -> None:
+    (folder / "large.png").write_bytes(encoded(noise(400, 300)))
+    desk = desk_in(folder, ["Noise."], target=Target(vision=True))
+    run(desk.run(saying("Look.", picture("large.png"))))
+    assert replayed(desk).turns == 1
+
+
+@pytest.mark.parametrize("path", ["a.py", "gone.py"])
+def test_what_was_pointed_at_meanwhile_is_replayed(folder: Path, path: str) -> None:
+    def interfere(*_: Any) -> str:
+        desk.agent.steer(saying("And this?", file(path)))
+        desk.agent.steer("And hurry.")
+        return "Read."
+
+    turns = [calling(call("c1", "look")), "Done."]
+    desk = desk_in(folder, turns, reader("look", interfere), model="lab/small", actor="ada")
+    run(desk.run())
+    result = replayed(desk)
+    assert (result.turns, result.calls) == (2, 1)
+
+
+def test_what_was_read_again_is_replayed() -> None:
+    clock = Clock()
+    library = Library(holds={NOTES.uri: text("what is there")})
+    desk = Desk(["One.", "Two."], resolver=Shelves(library, clock))
+    run(desk.run(saying("Look.", NOTES)))
+    clock.turn(3_600)
+    run(desk.run("And now?"))
+    assert len(statuses(desk)) == 2
+    assert replayed(desk).turns == 2
+
+
+# -- another model -------------------------------------------------------------------------------
+
+
+def run_again(desk: Desk, turns: list[Any], **settings: Any) -> ScriptedProvider:
+    """Let another model work on what was said, and return what it was asked."""
+    provider = ScriptedProvider(turns)
+
+    def make(reuse: Reuse) -> Agent:
+        return Agent(
+            provider,
+            desk.conversation,
+            gate=reuse.gate(Gate()),
+            runner=reuse.runner(Runner()),
+            **settings,
+        )
+
+    comparison = run(rerun(desk.conversation, make, name="second"))
+    assert comparison.stopped is None
+    desk.check()
+    return provider
+
+
+@pytest.mark.parametrize("opens", [lambda folder: Inputs(Workspace(folder)), lambda _: None])
+def test_another_model_sees_what_was_found_then(folder: Path, opens: Callable[[Path], Any]) -> None:
+    desk = desk_in(folder, ["One.", "Two."])
+    run(desk.run(saying("Look.", file("a.py"))))
+    run(desk.run(saying("And?", file("a.py", 1))))
+    (folder / "a.py").write_text("a = 2\n")
+    provider = run_again(desk, ["Uno.", "Dos."], resolver=opens(folder))
+    assert "a = 1" in shown(provider.requests[0])
+    assert "a = 1" in shown(provider.requests[1])
+    assert "a = 2" not in shown(provider.requests[1])
+
+
+def test_another_model_that_does_not_see_gets_the_text_of_images(folder: Path) -> None:
+    desk = desk_in(folder, ["One.", "Two."], target=Target(vision=True))
+    run(desk.run(saying("Look.", picture())))
+    run(desk.run(saying("And?", picture())))
+    inputs = Inputs(Workspace(folder), ocr=Scribe())
+    provider = run_again(desk, ["Uno.", "Dos."], resolver=inputs, target=Target(vision=False))
+    for request in provider.requests:
+        assert images_in(request) == []
+        assert "Pay 12 EUR" in shown(request)
+
+
+def test_another_model_is_told_too_what_could_not_be_opened_meanwhile(folder: Path) -> None:
+    def interfere(*_: Any) -> str:
+        desk.agent.steer(saying("And this?", file("gone.py")))
+        return "Read."
+
+    turns = [calling(call("c1", "look")), "Done."]
+    desk = desk_in(folder, turns, reader("look", interfere))
+    run(desk.run())
+    provider = run_again(desk, ["Uno.", "Dos."], resolver=Inputs(Workspace(folder)))
+    assert "gone.py" in shown(provider.requests[-1])

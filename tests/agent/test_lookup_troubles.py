@@ -1,0 +1,210 @@
+"""Runs that are stopped or killed while something is opened, and resolvers that fail."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import ChatMessage, Text
+from steno.agent import Ending, Limits, Steering
+from steno.entry import Resolution, ResolutionStatus
+from steno.errors import ServerFailed, StenoError, Unresolved
+from steno.ports import Finding, Pointer
+from steno.store.sqlite import SqliteStore
+from tests.agent.pointing_doubles import (
+    Obedient,
+    Slow,
+    desk_in,
+    file,
+    kinds,
+    payloads,
+    saying,
+    shown,
+    statuses,
+    written,
+)
+from tests.agent.working import Desk, call, calling, reader, run
+
+RESOLVED, FAILED = ResolutionStatus.RESOLVED, ResolutionStatus.FAILED
+
+
+# -- stopped while something is opened -----------------------------------------------------------
+
+
+async def begun(desk: Desk, resolver: Slow, prompt: Any) -> asyncio.Task[Any]:
+    """Run as far as something is being opened."""
+    task = asyncio.ensure_future(desk.run(prompt))
+    await resolver.begun.wait()
+    return task
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_who_stops_while_something_is_opened_finds_it_opened_in_the_next_run(
+    is_cancelled: bool,
+) -> None:
+    resolver = Slow()
+    desk = Desk(["I see."], resolver=resolver)
+
+    async def talk() -> None:
+        task = await begun(desk, resolver, saying("Look.", file("a.py"), file("b.py")))
+        if is_cancelled:
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        else:
+            desk.agent.interrupt()
+            assert (await task).ending is Ending.INTERRUPTED
+        desk.check()
+        assert written(desk) == ["SystemMessage", "UserMessage"]
+        assert desk.provider.requests == []
+        resolver.go_on.set()
+        assert (await desk.run(None)).ending is Ending.DONE
+
+    run(talk())
+    assert [pointer for pointer, _ in resolver.asked] == [file("a.py"), file("b.py")]
+    assert statuses(desk) == [RESOLVED, RESOLVED]
+    desk.check()
+
+
+def test_what_was_said_before_a_stop_is_opened_with_the_next_prompt() -> None:
+    resolver = Slow()
+    desk = Desk(["I see."], resolver=resolver)
+
+    async def talk() -> None:
+        task = await begun(desk, resolver, saying("Look.", file("a.py")))
+        desk.agent.interrupt()
+        await task
+        resolver.go_on.set()
+        await desk.run("Well?")
+
+    run(talk())
+    (request,) = desk.provider.requests
+    assert "what is there" in shown(request, -2)
+    assert shown(request) == "Well?"
+
+
+def test_who_says_something_else_while_a_prompt_is_opened_gets_one_answer_to_both() -> None:
+    resolver = Slow()
+    desk = Desk(["I see."], resolver=resolver)
+
+    async def talk() -> None:
+        task = await begun(desk, resolver, saying("Look.", file("a.py")))
+        resolver.go_on.set()
+        desk.agent.steer(saying("Or this.", file("b.py")), Steering.INTERRUPT)
+        assert (await task).ending is Ending.DONE
+
+    run(talk())
+    (request,) = desk.provider.requests
+    assert [shown(request, n).split() for n in (-2, -1)] == [
+        [*words.split(), "what", "is", "there"] for words in ("Look.", "Or this.")
+    ]
+    desk.check()
+
+
+def test_a_run_that_is_out_of_time_while_something_is_opened_ends_in_order() -> None:
+    resolver = Slow()
+    desk = Desk(["I see."], resolver=resolver, limits=Limits(seconds=0.01))
+    assert run(desk.run(saying("Look.", file("a.py")))).ending is Ending.LIMIT
+    assert written(desk) == ["SystemMessage", "UserMessage"]
+    desk.check()
+
+
+@pytest.mark.parametrize("opened", [0, 1])
+def test_a_program_that_was_killed_while_something_was_opened_goes_on_there(
+    tmp_path: Path, opened: int
+) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(f"this is {name}\n")
+    path = tmp_path / "log.sqlite"
+    with SqliteStore(path) as store:
+        conversation = store.new([ChatMessage.system("Work.")])
+        entry = conversation.append(saying("Look.", file("a.py"), file("b.py")))
+        for block in range(1, 1 + opened):
+            found = (Text("what was found then"),)
+            conversation.append(
+                Resolution(target=entry.id, block=block, status=RESOLVED, content=found)
+            )
+    with SqliteStore(path) as store:
+        conversation = store.open(conversation.id)
+        desk = desk_in(tmp_path, ["I see."], store=store, conversation=conversation)
+        assert run(desk.run(None)).ending is Ending.DONE
+        said = shown(desk.provider.requests[0])
+        assert ("this is a.py" in said) is (opened == 0)
+        assert ("what was found then" in said) is (opened == 1)
+        assert "this is b.py" in said
+        assert statuses(desk) == [RESOLVED, RESOLVED]
+        desk.check()
+
+
+# -- resolvers that fail -------------------------------------------------------------------------
+
+
+def failing(error: Exception) -> Obedient:
+    def find(pointer: Pointer) -> str:
+        if pointer == file("bad.py"):
+            raise error
+        return "what is there"
+
+    return Obedient(find)
+
+
+def test_an_error_that_a_resolver_raises_is_told_like_one_that_it_returns() -> None:
+    desk = Desk(["Never."], resolver=failing(ServerFailed("mcp lib: it is gone")))
+    result = run(desk.run(saying("Look.", file("bad.py"))))
+    assert isinstance(result.error, Unresolved)
+    assert "mcp lib: it is gone" in result.reason
+    assert written(desk)[-2:] == ["Resolution failed", "Rewind"]
+    desk.check()
+
+
+def test_a_fault_of_a_resolver_is_raised_and_the_branch_is_as_before() -> None:
+    desk = Desk(["Hello."], resolver=failing(KeyError("private words")))
+    with pytest.raises(KeyError):
+        run(desk.run(saying("Look.", file("a.py"), file("bad.py"))))
+    assert not desk.agent.is_running
+    assert kinds(desk.conversation.entries()) == ["SystemMessage", "Rewind"]
+    assert statuses(desk) == [RESOLVED, FAILED]
+    error = payloads(desk, Resolution)[-1].error
+    assert error == "a fault came up while it was opened: KeyError"
+    assert run(desk.run("Hi.")).ending is Ending.DONE
+    desk.check()
+
+
+def test_a_fault_of_a_resolver_in_the_middle_does_not_come_up_in_every_run_to_come() -> None:
+    def interfere(*_: Any) -> str:
+        desk.agent.steer(saying("And this?", file("bad.py")))
+        return "Read."
+
+    turns = [calling(call("c1", "look")), "Hello."]
+    desk = Desk(turns, reader("look", interfere), resolver=failing(KeyError("bad")))
+    with pytest.raises(KeyError):
+        run(desk.run())
+    desk.check()
+    assert run(desk.run("Go on.")).ending is Ending.DONE
+    assert "a fault came up" in shown(desk.provider.requests[-1], -2)
+    desk.check()
+
+
+@pytest.mark.parametrize(
+    "finding", [Finding(), Finding(content=(Text("x"),), details={"when": object()}), None]
+)
+def test_a_finding_that_is_none_is_a_fault_and_leaves_the_record_in_order(finding: Any) -> None:
+    desk = Desk(["Hello."], resolver=Obedient(lambda _: finding))
+    with pytest.raises((StenoError, AttributeError)):
+        run(desk.run(saying("Look.", file("a.py"))))
+    assert kinds(desk.conversation.entries()) == ["SystemMessage", "Rewind"]
+    assert run(desk.run("Hi.")).ending is Ending.DONE
+    desk.check()
+
+
+def test_an_error_may_be_long_and_hold_what_no_text_may(tmp_path: Path) -> None:
+    finding = Finding(error="\ud800" + "x" * 5_000)
+    desk = Desk(["Never."], resolver=Obedient(lambda _: finding))
+    assert run(desk.run(saying("Look.", file("a.py")))).ending is Ending.FAILED
+    error = payloads(desk, Resolution)[0].error
+    assert error is not None
+    assert len(error) == 1_000
+    desk.check()
