@@ -75,9 +75,9 @@ class Person:
         return self._verdict
 
 
-async def fetch(gate: Gate, url: str = URL, mode: Mode = Mode.ACT) -> str:
+async def fetch(gate: Gate, url: str = URL, mode: Mode = Mode.ACT, *, session: str = "s1") -> str:
     """Ask whether an address may be fetched."""
-    conversation = Conversation([ChatMessage.system("Work.")])
+    conversation = Conversation([ChatMessage.system("Work.")], id=session)
     if mode is not Mode.ACT:
         conversation.change_mode(mode)
     permits = permits_of(gate, Notebook(conversation, watch_nothing))
@@ -181,6 +181,14 @@ def test_what_is_allowed_for_the_session_is_asked_once_and_covers_no_more() -> N
     assert len(person.asked) == 2
 
 
+def test_what_is_allowed_for_one_session_is_asked_in_another() -> None:
+    person = Person(scope=Scope.SESSION)
+    gate = Gate(approver=person)
+    run(fetch(gate))
+    run(fetch(gate, session="s2"))
+    assert len(person.asked) == 2
+
+
 def test_what_is_allowed_for_the_project_is_kept_for_other_sessions() -> None:
     grants = KeptGrants()
     run(fetch(Gate(approver=Person(scope=Scope.PROJECT), grants=grants)))
@@ -202,7 +210,7 @@ def test_a_no_says_why_and_is_asked_again_next_time() -> None:
     person = Person(allowed=False, reason="not from there")
     gate = Gate(approver=person)
     for _ in range(2):
-        with pytest.raises(ToolFailed, match="permission denied: not from there"):
+        with pytest.raises(ToolFailed, match="permission denied by ada: not from there"):
             run(fetch(gate))
     assert len(person.asked) == 2
 

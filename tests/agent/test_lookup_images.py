@@ -132,7 +132,7 @@ def test_what_is_no_image_is_not_sent(folder: Path) -> None:
     "error",
     [
         NO_IMAGES,
-        ProviderError("messages[1]: bad content", status=400),
+        ProviderError("messages[1].content must be a string", status=400),
         Overloaded("image input is not supported; provide the mmproj", retryable=True),
     ],
 )

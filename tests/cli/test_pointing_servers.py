@@ -173,4 +173,22 @@ def test_a_resource_that_a_rule_denies_is_not_read(home: Path, project: Path) ->
     with speaking(home, settings=trusting(project)) as model:
         told = steno("-p", "See @own:demo://x/y", "--deny", "mcp__own(demo://x/**)", "-q")
     assert (told.status, model.seen) == (1, [])
-    assert "permission denied: the rule mcp__own(demo://x/**) forbids this" in told.err
+    assert "permission denied (deny mcp__own(demo://x/**))" in told.err
+
+
+def test_a_prompt_of_a_server_is_recorded_with_the_command_that_stands_for_it(
+    home: Path, project: Path
+) -> None:
+    write_servers(project / ".mcp.json", everything_spec())
+    with speaking(home, "Fine.", settings=trusting(project)):
+        steno("-p", "/everything:args-prompt city=Rome", "-q")
+    assert "from /everything:args-prompt city=Rome" in steno("sessions", "show", "last").out
+    assert steno("replay", "last").status == 0
+
+
+def test_a_command_of_no_server_is_said_as_it_is_and_told_of(home: Path) -> None:
+    with speaking(home, "Fine.") as model:
+        told = steno("-p", "/nobody:greet name=Ada")
+    assert told.status == 0
+    assert heard(model).endswith("/nobody:greet name=Ada")
+    assert "/nobody:greet: there is no server of this name; left as text" in told.err

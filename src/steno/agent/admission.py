@@ -26,7 +26,7 @@ def permits_of(gate: Decides, notebook: Notebook) -> Permits:
         opening = _Opening(map_tool_name(tool), capability, subject, preview)
         ruling = await gate.admit(opening, opening.call, notebook)
         if not ruling.allowed:
-            raise ToolFailed(f"{subject}: {ruling.reason}")
+            raise ToolFailed(ruling.reason)
         return ruling.reason
 
     return permits

@@ -116,12 +116,14 @@ class Agent:
         prompt: str | UserMessage | None = None,
         *,
         watch: Watch = watch_nothing,
+        origin: str | None = None,
         again: bool = True,
     ) -> RunResult:
         """Say something to the model and let it work until it is done.
 
         Without a prompt it goes on where the conversation stopped, and tries `again` to open what
-        could not be opened before, unless told otherwise. `watch` is told what happens.
+        could not be opened before, unless told otherwise. `watch` is told what happens. `origin`
+        is noted beside the prompt: where its words are from, such as a template.
         Failures of the provider are told in the result; so is what the prompt points at and cannot
         be opened: nothing is sent then, and the branch is as it was before. Raises LogError if the log cannot be
         written, StenoError while another run is under way. If the task is cancelled, the
@@ -134,7 +136,7 @@ class Agent:
         self._run = Run(self._setup, notebook, self._wheel)
         try:
             with self._telemetry.run(self.conversation.id, self._setup.model) as span:
-                result = await self._run.go(said, again=again)
+                result = await self._run.go(said, origin=origin, again=again)
                 span.answered(result)
         finally:
             self._run = None
@@ -180,5 +182,6 @@ def _user_message(said: str | UserMessage) -> UserMessage:
     if isinstance(said, UserMessage):
         return said
     if not isinstance(said, str):
-        raise InvalidMessage("agent: a prompt is text or a user message")
+        hint = "; its .message?" if isinstance(getattr(said, "message", None), UserMessage) else ""
+        raise InvalidMessage(f"agent: a prompt is text or a user message{hint}")
     return ChatMessage.user(said)

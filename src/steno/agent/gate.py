@@ -106,8 +106,8 @@ class Gate:
         self._seal = seal
         self._complaints: set[str] = set()
         """What was told about grants that cannot be read."""
-        self._admitted: list[Rule] = []
-        """What was allowed for what people point at; it lasts as long as this gate."""
+        self._admitted: dict[str, list[Rule]] = {}
+        """What was allowed for what people point at, by conversation; it lasts as this gate does."""
         self._memory = _Memory(Signet())
         self._read: tuple[int, Entry | None] = (0, None)
         """How many entries were read into the memory, and the last of them."""
@@ -153,7 +153,7 @@ class Gate:
             tool,
             call,
             mode=conversation.mode,
-            session=(*memory.grants.rules, *self._admitted),
+            session=(*memory.grants.rules, *self._admitted.get(conversation.id, ())),
             standing=self._standing_rules(notebook),
         )
         if decision.kind is DecisionKind.ALLOW:
@@ -167,10 +167,11 @@ class Gate:
         notebook.tell(Asked(question))
         verdict = await self._approver.ask(question)
         if not verdict.allowed:
-            return Ruling(False, refusal_of(verdict))
+            why = f": {verdict.reason}" if verdict.reason else ""
+            return Ruling(False, f"{DENIED} by {verdict.actor}{why}")
         grant, scope = self._grant(verdict, question, notebook)
         if grant is not None:
-            self._admitted.append(grant)
+            self._admitted.setdefault(conversation.id, []).append(grant)
             self._keep(grant, scope, notebook)
         return Ruling(True, verdict.actor)
 

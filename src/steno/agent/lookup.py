@@ -6,6 +6,7 @@ in earlier messages is looked at again where it no longer serves; if that fails,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -50,7 +51,7 @@ class Lookup:
         viewer = self._viewer(notebook, reader)
         for one in self._read(notebook).resolved():
             assert one.resolution is not None
-            if not self._resolver.is_current(_whole(one, notebook), one.resolution, viewer):
+            if not self._resolver.is_current(one.pointer, one.resolution, viewer):
                 await self._renew(one, notebook, viewer)
 
     async def tell_changes(self, notebook: Notebook) -> None:
@@ -90,8 +91,9 @@ class Lookup:
         viewer = self._viewer(notebook, reader)
         pointers = self._read(notebook)
         unanswered = pointers.unanswered()
+        waiting = {(one.entry.id, one.block) for one in unanswered}
         for one in pointers.resolved():
-            if _shows_image(one) and one not in unanswered:
+            if _shows_image(one) and (one.entry.id, one.block) not in waiting:
                 await self._renew(one, notebook, viewer)
         wanted = [one for one in unanswered if _shows_image(one)]
         await self._open(wanted, notebook, reader, _Subject(prompt, is_first))
@@ -191,10 +193,22 @@ def unsent(conversation: Conversation) -> UserMessage | None:
     return conversation.bring_back(entry.payload)
 
 
+_OF_IMAGES: Final = re.compile(
+    r"imag|picture|vision|visual|multi-?modal|mmproj|content\b.{0,40}\bstring", re.IGNORECASE | re.DOTALL
+)
+"""What providers say that take none: few say it in the same words."""
+
+
 def may_be_about_images(exc: StenoError) -> bool:
-    """Tell whether a provider may have said no because of an image; few say so in the same words."""
-    is_plain_no = type(exc) is ProviderError and not exc.retryable
-    return is_plain_no or (isinstance(exc, ProviderError) and "image" in str(exc).lower())
+    """Tell whether a provider may have said no because of an image."""
+    return isinstance(exc, ProviderError) and _OF_IMAGES.search(str(exc)) is not None
+
+
+def is_unanswered(conversation: Conversation) -> bool:
+    """Tell whether the last that was said on the branch is a person's, so that a run can go on."""
+    said = (entry.message for entry in reversed(conversation.past()))
+    last = next((message for message in said if message is not None), None)
+    return isinstance(last, UserMessage)
 
 
 def _whole(one: Pointed, notebook: Notebook) -> Pointer:

@@ -27,11 +27,12 @@ from steno.agent.interrupted import settle
 from steno.agent.limits import Ending, RunResult
 from steno.agent.lookup import Reader, may_be_about_images
 from steno.agent.notebook import Notebook
+from steno.agent.reporting import Reports
 from steno.agent.setup import Setup
 from steno.agent.steering import Wheel
 from steno.agent.telemetry import Span
-from steno.context import Built, Change, ChangeCode
-from steno.entry import Entry, Repair
+from steno.context import Built
+from steno.entry import Entry
 from steno.errors import (
     ContextOverflow,
     InvalidRequest,
@@ -56,8 +57,6 @@ _NOT_WHOLE: Final = {
     StopReason.ERROR: "the answer ended with an error of the provider",
     StopReason.ABORTED: "the answer was broken off",
 }
-_RECORDED: Final = (ChangeCode.REPAIRED, ChangeCode.RESOURCE_LEFT_OUT)
-"""Changes that the record tells of."""
 _MOST_TRIES: Final = 3
 """Of one turn, where the connection broke in the middle of it."""
 _NARROWER: Final = 0.8
@@ -78,6 +77,8 @@ class Run:
         self._target = setup.target
         self._prompt: UserMessage | None = None
         """What is to be heard first; None once it is on record."""
+        self._origin: str | None = None
+        """Where its words are from, if it was not the one who says them."""
         self._prompt_entry: Entry | None = None
         self._again = False
         """Whether to try once more what could not be opened before."""
@@ -85,20 +86,21 @@ class Run:
         """Why the model took no images, if it did not."""
         self._step: asyncio.Task[bool] | None = None
         self._is_interrupted = False
-        self._told: set[tuple[str, str | None]] = set()
-        """What was told of which entry."""
+        self._reports = Reports(notebook)
         self._turns = 0
         self._usage = Usage()
         self._message: AssistantMessage | None = None
 
     # -- the loop ----------------------------------------------------------------------------
 
-    async def go(self, prompt: UserMessage | None, *, again: bool = True) -> RunResult:
+    async def go(
+        self, prompt: UserMessage | None, *, origin: str | None = None, again: bool = True
+    ) -> RunResult:
         """Work until the model is done, or something else ends it.
 
         Without a prompt, what could not be opened before is tried `again`.
         """
-        self._prompt = prompt
+        self._prompt, self._origin = prompt, origin
         self._again = again and prompt is None
         timeout = asyncio.timeout(self._setup.limits.seconds)
         try:
@@ -157,11 +159,12 @@ class Run:
         self._notebook.answer_outstanding(NOT_RUN)
         prompt, self._prompt = self._prompt, None
         if prompt is not None:
-            self._prompt_entry = self._hear(prompt)
+            self._prompt_entry = self._hear(prompt, origin=self._origin)
 
-    def _hear(self, said: UserMessage) -> Entry:
-        audit = None if self._setup.actor is None else {"actor": self._setup.actor}
-        return self._notebook.record(said, audit=audit)
+    def _hear(self, said: UserMessage, *, origin: str | None = None) -> Entry:
+        noted = {"actor": self._setup.actor, "origin": origin}
+        audit = {name: text for name, text in noted.items() if text is not None}
+        return self._notebook.record(said, audit=audit or None)
 
     async def _step_or_interruption(self, step: _Step) -> bool:
         """Do one step in a task of its own, so that it can be stopped and the run can go on."""
@@ -227,8 +230,11 @@ class Run:
         """Send the request of this turn and record the answer. Raises what cannot be helped."""
         self._turns += 1
         self._notebook.tell(TurnStarted(self._turns))
+        refused: ContextOverflow | None = None
         for number in count(1):
             built = await self._build()
+            if refused is not None and built.is_over_budget:
+                raise _too_long_by_itself(refused) from refused
             last = self._last_entry()
             try:
                 with self._setup.telemetry.turn(built.request, self._setup.model) as span:
@@ -237,14 +243,15 @@ class Run:
                 has_begun = self._last_entry() != last
                 if not has_begun and await self._does_without_images(exc):
                     continue
-                is_too_long = isinstance(exc, ContextOverflow)
-                if number == _MOST_TRIES or not (is_too_long or (has_begun and exc.retryable)):
+                too_long = exc if isinstance(exc, ContextOverflow) else None
+                if number == _MOST_TRIES or not (too_long or (has_begun and exc.retryable)):
                     raise
                 if has_begun:  # what came is left beside the branch
                     assert last is not None
                     self._notebook.rewind(last)
-                if is_too_long:
-                    self._narrow(built, exc)
+                if too_long is not None:
+                    refused = None if has_begun else too_long
+                    self._narrow(built, too_long)
                 else:
                     await self._wait(exc, number)
             else:
@@ -254,7 +261,7 @@ class Run:
     async def _listen(self, request: Request, span: Span) -> AssistantMessage:
         stream = self._setup.provider.stream(request)
         for loss in getattr(stream, "losses", ()):
-            self._mention(str(loss))
+            self._reports.mention(str(loss))
         tell = self._notebook.tell
         try:
             async with stream:
@@ -311,7 +318,7 @@ class Run:
             if usage is not None:
                 self._usage += usage
                 built = self._build_now()
-        self._report(built)
+        self._reports.report(built)
         return built
 
     def _build_now(self) -> Built:
@@ -328,27 +335,6 @@ class Run:
         room = int(built.tokens * _NARROWER) + (self._target.max_tokens or 0)
         self._target = replace(self._target, context_tokens=max(room, 1))
         self._notebook.tell(Notice(NoticeCode.CONTEXT, f"{exc}; trying again with less"))
-
-    def _report(self, built: Built) -> None:
-        """Tell once what the model sees otherwise than it is on record; record what was mended."""
-        # That what is pointed at is shown is what everybody expects.
-        told = [change for change in built.changes if change.code is not ChangeCode.RESOLVED]
-        news = [change for change in told if self._mention(str(change), change.entry)]
-        repairs = [_repair_of(change) for change in news if change.code in _RECORDED]
-        if repairs:
-            past = self._notebook.conversation.past()
-            recorded = {entry.payload for entry in past if isinstance(entry.payload, Repair)}
-            for repair in repairs:
-                if repair not in recorded:
-                    self._notebook.record(repair)
-
-    def _mention(self, text: str, entry: str | None = None) -> bool:
-        """Tell something of an entry, unless it was told before; tell whether it was news."""
-        if (text, entry) in self._told:
-            return False
-        self._told.add((text, entry))
-        self._notebook.tell(Notice(NoticeCode.CONTEXT, text))
-        return True
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -388,5 +374,9 @@ class Run:
         )
 
 
-def _repair_of(change: Change) -> Repair:
-    return Repair(code=str(change.code), explanation=change.explanation, target=change.entry)
+def _too_long_by_itself(exc: ContextOverflow) -> ContextOverflow:
+    """Say what to do where nothing can be left out."""
+    advice = "what is said last is too long by itself: name fewer lines, or another model"
+    return ContextOverflow(
+        f"{exc.message}; {advice}", status=exc.status, code=exc.code, request_id=exc.request_id
+    )

@@ -160,14 +160,15 @@ class _Replay:
     async def _run(self, entry: Entry) -> None:
         """Let a run begin here, and see how far it comes."""
         play, said = self._play, entry.payload
-        actor = (entry.audit or {}).get("actor") if isinstance(said, UserMessage) else None
+        audit = (entry.audit or {}) if isinstance(said, UserMessage) else {}
+        actor, origin = audit.get("actor"), audit.get("origin")
         roles = (self._model(), actor if isinstance(actor, str) else None)
         # Who was killed knows nothing any more; others remember what they have read.
         if self._agent is None or play.is_over or roles != self._roles:
             self._agent, self._roles = self._new_agent(*roles), roles
         play.is_over = False
         prompt = said if isinstance(said, UserMessage) else None
-        task = asyncio.ensure_future(self._agent.run(prompt, watch=self._see))
+        task = asyncio.ensure_future(self._agent.run(prompt, watch=self._see, origin=origin))
         play.stop = task.cancel
         try:
             await asyncio.wait([task])

@@ -25,7 +25,7 @@ from steno.record import MAIN, Record
 from steno.usage import StopReason
 
 _AUDITS: Final = {
-    UserMessage: frozenset({"actor"}),
+    UserMessage: frozenset({"actor", "origin"}),
     AssistantMessage: frozenset({"model", "response_model", "response_id"}),
 }
 """What a run notes beside what is said."""

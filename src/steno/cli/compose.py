@@ -26,6 +26,7 @@ from steno.cli.instructions import read_instructions
 from steno.cli.opening import Opened, Outside, opened
 from steno.cli.place import quietly_opened
 from steno.cli.prompt import Surroundings, build_system_prompt
+from steno.cli.saying import Said
 from steno.cli.seal import OwnSeal
 from steno.cli.session import Start, folder_of, fork_if_wanted, new_session, open_session
 from steno.cli.settings import ModelSettings, Settings
@@ -33,7 +34,6 @@ from steno.context import counter_for, estimate_tokens
 from steno.conversation import Conversation
 from steno.entry import Mode
 from steno.errors import InvalidValue, StenoError, Unavailable
-from steno.inputs.inputs import Prompt
 from steno.ports import Provider, Tool
 from steno.providers.finding import Found
 from steno.providers.looking import EMBEDDED
@@ -42,7 +42,7 @@ from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import Access, Toolbox, Workspace
 
-_Read: TypeAlias = Callable[[Opened, Conversation | None], Awaitable[Prompt]]
+_Read: TypeAlias = Callable[[Opened, Conversation | None], Awaitable[Said]]
 _ANY_SERVER: Final = Outside()
 _SHORT: Final = 512
 """How long an answer of an embedded model may be unless somebody says: a small one finds no end."""
@@ -58,7 +58,7 @@ class Harness(NamedTuple):
     target: Target
     """What is asked of the model, and what it can."""
     tools: tuple[Tool, ...]
-    prompt: Prompt
+    said: Said
     """What is to be said first."""
     notes: tuple[str, ...]
     """What a person should know before it begins."""
@@ -131,10 +131,9 @@ async def compose(
         )
         target = target_for(found, settings)
         told, notes = _system_prompt(loaded, start.folder)
-        prompt = await read(equipment.opened, going_on)
+        said = await read(equipment.opened, going_on)
         if found.vendor == EMBEDDED:
-            said = prompt.message.text or ""
-            _check_room(found, target, said if going_on is not None else told + said)
+            _check_room(found, target, said.text if going_on is not None else told + said.text)
         if store is None:
             store = stack.enter_context(_store(settings) if keeps else MemoryStore())
         conversation = going_on  # which is false where it is empty
@@ -144,10 +143,10 @@ async def compose(
         if mode is not None and conversation.mode is not Mode(mode):
             conversation.change_mode(mode)
         agent = equipment.agent_for(conversation, runner=Runner(store))
-        notes += (*equipment.notes, *prompt.notes, *_notes(settings, found, start.folder))
+        notes += (*equipment.notes, *said.notes, *_notes(settings, found, start.folder))
         if going_on is not None:
             notes += tuple(_notes_on_session(store, going_on, start.folder))
-        yield Harness(agent, store, found, target, equipment.tools, prompt, notes)
+        yield Harness(agent, store, found, target, equipment.tools, said, notes)
 
 
 @asynccontextmanager

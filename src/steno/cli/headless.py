@@ -13,11 +13,8 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from threading import Timer
 from typing import Any, Final, NamedTuple
-
-from msgspec.structs import replace
 
 from steno.agent import (
     AllowingApprover,
@@ -29,28 +26,25 @@ from steno.agent import (
     NoticeCode,
     RunResult,
 )
-from steno.agent.lookup import unsent
 from steno.cli.asking import NO_TERMINAL, ConsoleApprover, has_terminal
 from steno.cli.commands import Misused
 from steno.cli.compose import Harness, compose
 from steno.cli.configuration import Loaded, load_settings
 from steno.cli.folders import working_folder
-from steno.cli.opening import Opened, Outside, image_on_disk
+from steno.cli.opening import Opened, Outside
 from steno.cli.output import Unwritable
 from steno.cli.paper import note
 from steno.cli.printable import on_one_line
+from steno.cli.saying import Said, Words, read_words, say_again
 from steno.cli.session import Start
 from steno.cli.stopping import Stopping
 from steno.cli.tally import Tally
 from steno.cli.telling import About, Teller, TextTeller
 from steno.cli.telling_json import JsonTeller
 from steno.cli.uncovered import uncovered
-from steno.content import Image, ImageData, RecognitionMode
+from steno.content import RecognitionMode
 from steno.conversation import Conversation
 from steno.errors import Conflict, InvalidValue, Unresolved
-from steno.inputs.inputs import Prompt
-from steno.inputs.mcp.prompts import expand, parse_command
-from steno.message import UserMessage
 from steno.value import is_text, replace_lone_surrogates
 
 AT_LIMIT: Final = 4
@@ -71,20 +65,13 @@ _FLAGS: Final = (
 """Options that are settings as well, by their names."""
 
 
-class _Words(NamedTuple):
-    """What to do: what a person says, and what only comes along with it."""
-
-    said: str
-    piped: str = ""
-
-
 class _Job(NamedTuple):
     """Everything that was asked for."""
 
     options: argparse.Namespace
     loaded: Loaded
     start: Start
-    words: _Words
+    words: Words
     teller: Teller
 
 
@@ -133,10 +120,10 @@ def _approver(options: argparse.Namespace) -> Approver | None:
 # -- what to do ------------------------------------------------------------------------------
 
 
-def _words(options: argparse.Namespace) -> _Words:
+def _words(options: argparse.Namespace) -> Words:
     """Return what to do: what the option says, and behind it what stdin holds."""
     if options.retry:
-        return _Words("")
+        return Words("")
     said: str = "" if options.prompt in (None, "-") else options.prompt
     if not is_text(said):
         raise Misused("--prompt: is not UTF-8 text")
@@ -145,7 +132,7 @@ def _words(options: argparse.Namespace) -> _Words:
         said, piped = piped, ""
     if not (said.strip() or piped.strip()):
         options.parser.error("say what to do, as in: steno -p 'What does this project do?'")
-    return _Words(said, piped)
+    return Words(said, piped, tuple(options.images))
 
 
 def _piped(prompt: str | None) -> str:
@@ -175,44 +162,13 @@ def _saying_what_it_waits_for() -> Generator[None]:
         timer.cancel()
 
 
-async def _read(job: _Job, opened: Opened, going_on: Conversation | None) -> Prompt:
-    """Make a message of what was said: with what it points at, or what a server has made ready.
-
-    What is piped in is no more than text, whatever stands in it.
-    """
-    options, (said, piped) = job.options, job.words
+async def _read(job: _Job, opened: Opened, going_on: Conversation | None) -> Said:
+    """Make a message of what was said, or find the one that could not be sent."""
+    options = job.options
     if options.retry:
-        return Prompt(_said_before(going_on, options.image_mode))
-    pictures = [_image(image, job.start.folder) for image in options.images]
-    mode = job.loaded.settings.image_mode
-    read, servers = opened.inputs.prompt, opened.servers
-    command = parse_command(said)
-    if command is None or command.server not in servers.names:
-        return await asyncio.to_thread(read, said, appended=piped, images=pictures, mode=mode)
-    ready = await expand(command, map(servers.get, servers.names))
-    if not (piped.strip() or pictures):
-        return Prompt(ready)
-    rest = await asyncio.to_thread(read, "", appended=piped, images=pictures, mode=mode)
-    return Prompt(UserMessage((*ready.content, *rest.message.content)))
-
-
-def _said_before(going_on: Conversation | None, image_mode: str | None) -> UserMessage:
-    """Return what could not be sent; its images may be shown otherwise now."""
-    message = None if going_on is None else unsent(going_on)
-    if message is None:
-        raise Misused("--retry: everything that was said last has been sent")
-    if image_mode is None:
-        return message
-    mode = RecognitionMode(image_mode)
-    blocks = [replace(one, mode=mode) if isinstance(one, Image) else one for one in message.content]
-    return replace(message, content=tuple(blocks))
-
-
-def _image(name: str, folder: Path) -> str | ImageData:
-    if name.startswith(("https://", "http://")):
-        return name
-    found = image_on_disk(name, folder)
-    return found if isinstance(found, str) else ImageData(found)
+        mode = None if options.image_mode is None else RecognitionMode(options.image_mode)
+        return say_again(going_on, mode)
+    return await read_words(job.words, opened, job.start.folder, job.loaded.settings.image_mode)
 
 
 # -- doing it --------------------------------------------------------------------------------
@@ -280,7 +236,8 @@ async def _told(harness: Harness, job: _Job) -> RunResult:
                 teller.watch(notice)
 
     try:
-        result = await harness.agent.run(harness.prompt.message, watch=watch)
+        said = harness.said
+        result = await harness.agent.run(said.message, watch=watch, origin=said.origin)
     except (BrokenPipeError, Unwritable):
         raise  # there is nobody to tell
     except asyncio.CancelledError:

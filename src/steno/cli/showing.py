@@ -105,8 +105,9 @@ def _fate(result: ToolResultMessage, tool: str) -> list[Styled]:
 
 
 def _decision(entry: Entry) -> str:
-    by = None if entry.audit is None else entry.audit.get("actor")
-    name = f"by {on_one_line(by)}" if isinstance(by, str) else ""
+    audit = entry.audit or {}
+    noted = [(word, audit.get(name)) for word, name in (("by", "actor"), ("from", "origin"))]
+    name = " ".join([f"{word} {on_one_line(who)}" for word, who in noted if isinstance(who, str)])
     decision = "" if entry.decision is None else on_one_line(entry.decision)
     if decided_by(entry.payload) is not None:  # it is said below
         return ""

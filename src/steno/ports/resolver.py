@@ -23,7 +23,7 @@ class Permits(Protocol):
         """Return what allows it, for the record: a rule, or who was asked.
 
         The rules are those of a tool (`read`, `fetch`, ...), and the subject is spelled as they
-        spell it. Raises ToolFailed, which says why not.
+        spell it. Raises ToolFailed, which says why not, and not of what.
         """
         ...
 
@@ -71,6 +71,6 @@ class Resolver(Protocol):
     ) -> tuple[str, ...]:
         """Return what has changed of it since, a line each: `notes.md has changed`.
 
-        Not so of files that the model has come to `known` since, by their names in the workspace.
+        Left out are files that the model knows by now, by their names in the workspace.
         """
         ...

@@ -1,0 +1,94 @@
+"""Make a message of what a person says at a command line, with what it points at.
+
+What is piped in is no more than text, whatever stands in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from steno.agent.lookup import is_unanswered, unsent
+from steno.cli.commands import Misused
+from steno.cli.opening import Opened, image_on_disk
+from steno.content import Image, ImageData, RecognitionMode
+from steno.conversation import Conversation
+from steno.inputs.mcp.prompts import expand, parse_command
+from steno.message import UserMessage
+
+
+class Words(NamedTuple):
+    """What a person says, and what only comes along with it."""
+
+    said: str
+    piped: str = ""
+    images: tuple[str, ...] = ()
+    """Files, or addresses."""
+
+
+class Said(NamedTuple):
+    """What is to be said first, and what is known of it."""
+
+    message: UserMessage | None
+    """None: something was said before, and waits for an answer."""
+    origin: str | None = None
+    """The command that stands for it, where a server has made it ready."""
+    notes: tuple[str, ...] = ()
+    """What the person should know of it."""
+
+    @property
+    def text(self) -> str:
+        """Its words, as far as they are known before anything is opened."""
+        return "" if self.message is None else self.message.text or ""
+
+
+async def read_words(words: Words, opened: Opened, folder: Path, mode: RecognitionMode) -> Said:
+    """Return what a person says: with what it points at, or what a server has made ready."""
+    pictures = await asyncio.to_thread(_images, words.images, folder)
+    read, servers = opened.inputs.prompt, opened.servers
+    command = parse_command(words.said)
+    if command is None or command.server not in servers.specs:
+        prompt = await asyncio.to_thread(
+            read, words.said, appended=words.piped, images=pictures, mode=mode
+        )
+        notes = prompt.notes
+        if command is not None:
+            notes += (f"{command.command}: there is no server of this name; left as text",)
+        return Said(prompt.message, notes=notes)
+    ready = await expand(command, [servers.get(command.server)])
+    content = with_mode(ready, mode).content
+    if words.piped.strip() or pictures:
+        rest = await asyncio.to_thread(read, "", appended=words.piped, images=pictures, mode=mode)
+        content += rest.message.content
+    return Said(UserMessage(content), origin=words.said.strip())
+
+
+def say_again(conversation: Conversation | None, mode: RecognitionMode | None) -> Said:
+    """Return what could not be sent; its images may be shown otherwise now. Raises Misused."""
+    message = None if conversation is None else unsent(conversation)
+    if message is None:
+        if conversation is None or not is_unanswered(conversation):
+            raise Misused("--retry: everything that was said last has been sent")
+        return Said(None)
+    return Said(message if mode is None else with_mode(message, mode))
+
+
+def with_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
+    """Return a message whose images are to be shown in another way."""
+    blocks = [replace(one, mode=mode) if isinstance(one, Image) else one for one in message.content]
+    return replace(message, content=tuple(blocks))
+
+
+def _images(names: Sequence[str], folder: Path) -> list[str | ImageData]:
+    return [_image(name, folder) for name in names]
+
+
+def _image(name: str, folder: Path) -> str | ImageData:
+    if name.lower().startswith(("https://", "http://")):
+        return name
+    found = image_on_disk(name, folder)
+    return found if isinstance(found, str) else ImageData(found)
