@@ -412,3 +412,21 @@ def test_what_is_suggested_covers_the_call(subjects: list[str], capability: Capa
     assert not text or Rule.parse(text).covers_all("t", capability, subjects)
     if any(is_unsure(subject, capability) for subject in subjects):
         assert not text
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("mcp__everything__get-sum", "mcp__everything__get_sum_28e23965"),
+        ("mcp__everything__get-*", "mcp__everything__get_sum_28e23965"),
+        ("mcp__time__*", "mcp__time__convert_time"),
+    ],
+)
+def test_a_tool_of_a_server_may_be_written_as_the_server_does(text: str, tool: str) -> None:
+    assert Rule.parse(text).is_about(tool)
+    assert Rule.parse(str(Rule.parse(text))) == Rule.parse(text)
+
+
+def test_only_names_of_servers_are_spelled_anew() -> None:
+    with pytest.raises(InvalidValue):
+        Rule.parse("get-sum")

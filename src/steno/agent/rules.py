@@ -16,13 +16,16 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import ClassVar, Final, final
 
-from steno.call import MAX_NAME_LENGTH
-from steno.errors import InvalidValue
+from steno.call import MAX_NAME_LENGTH, map_tool_name
+from steno.errors import InvalidTool, InvalidValue
 from steno.ports import UNSURE, Capability
 from steno.value import Quiet
 
 _TEXT: Final = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
 _TOOL: Final = re.compile(rf"[A-Za-z0-9_*]{{1,{MAX_NAME_LENGTH}}}")
+_FOREIGN: Final = "mcp__"
+"""How the names of tools begin that servers bring."""
+_ODD: Final = re.compile(r"[^A-Za-z0-9_*]")
 _TOKEN: Final = re.compile(r"\\.|.", re.DOTALL)
 _SPECIAL: Final = re.compile(r"[\\()*]")
 _MISUSED: Final = frozenset({"(", ")", "\\"})
@@ -59,7 +62,7 @@ class Rule(Quiet, frozen=True, kw_only=True):
         found = _TEXT.fullmatch(text)
         if found is None:
             raise InvalidValue("rule: write the pattern in one pair of brackets, at the end")
-        return cls(tool=found[1], pattern=found[2])
+        return cls(tool=_spelled(found[1]), pattern=found[2])
 
     def __str__(self) -> str:
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
@@ -207,6 +210,18 @@ def _spread(pieces: Sequence[str], filler: str) -> str:
         return pieces[0]
     first, *middle, last = pieces
     return first + "".join([f"(?>{filler}*?{piece})" for piece in middle]) + f"{filler}*{last}"
+
+
+def _spelled(tool: str) -> str:
+    """Return the name of a server's tool as it is here, where somebody writes the server's own."""
+    if not tool.startswith(_FOREIGN):
+        return tool
+    if "*" in tool:
+        return _ODD.sub("_", tool)
+    try:
+        return map_tool_name(tool)
+    except InvalidTool:
+        return tool  # and it is refused with the words for all names
 
 
 # -- suggestions -----------------------------------------------------------------------------------
