@@ -208,3 +208,10 @@ def test_an_error_may_be_long_and_hold_what_no_text_may(tmp_path: Path) -> None:
     assert error is not None
     assert len(error) == 1_000
     desk.check()
+
+
+def test_of_many_things_that_cannot_be_opened_a_few_are_named(tmp_path: Path) -> None:
+    desk = desk_in(tmp_path, [])
+    result = run(desk.run(saying("Look.", *[file(f"no{n}") for n in range(500)])))
+    assert "495 more like these" in result.reason
+    assert len(result.reason) < 2_000

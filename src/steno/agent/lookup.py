@@ -26,6 +26,7 @@ from steno.ports import Finding, Pointer, Resolver, Viewer
 from steno.value import replace_lone_surrogates
 
 _LONGEST_REASON: Final = 1_000
+_MOST_TOLD: Final = 5
 
 
 class Reader(NamedTuple):
@@ -107,9 +108,10 @@ class Lookup:
     ) -> None:
         viewer = self._viewer(notebook, reader)
         failed: dict[str, list[str]] = {}
+        whole = _Wholes(notebook)
         for one in wanted:
             try:
-                finding = await self._find(_whole(one, notebook), viewer)
+                finding = await self._find(whole(one), viewer)
                 resolution = _resolution(one, finding)
             except Exception as exc:
                 # Without this it would be tried, and fail, in every run to come.
@@ -123,12 +125,12 @@ class Lookup:
         errors = subject.errors(failed)
         if errors:
             subject.take_back(notebook)
-            raise Unresolved(f"{reader.refused or 'nothing was sent'}: {'; '.join(errors)}")
+            raise Unresolved(f"{reader.refused or 'nothing was sent'}: {_joined(errors)}")
         for error in chain.from_iterable(failed.values()):
             _tell(notebook, error)
 
     async def _renew(self, one: Pointed, notebook: Notebook, viewer: Viewer) -> None:
-        finding = await self._find(_whole(one, notebook), viewer)
+        finding = await self._find(_Wholes(notebook)(one), viewer)
         if finding.error is None:
             notebook.record(_resolution(one, finding))
         else:
@@ -194,7 +196,8 @@ def unsent(conversation: Conversation) -> UserMessage | None:
 
 
 _OF_IMAGES: Final = re.compile(
-    r"imag|picture|vision|visual|multi-?modal|mmproj|content\b.{0,40}\bstring", re.IGNORECASE | re.DOTALL
+    r"imag|picture|vision|visual|multi-?modal|mmproj|content\b.{0,40}\bstring",
+    re.IGNORECASE | re.DOTALL,
 )
 """What providers say that take none: few say it in the same words."""
 
@@ -211,13 +214,27 @@ def is_unanswered(conversation: Conversation) -> bool:
     return isinstance(last, UserMessage)
 
 
-def _whole(one: Pointed, notebook: Notebook) -> Pointer:
-    """Return a pointer with all of its bytes."""
-    message = one.entry.payload
-    assert isinstance(message, UserMessage)
-    pointer = notebook.conversation.bring_back(message).content[one.block]
-    assert isinstance(pointer, Pointer)
-    return pointer
+def _joined(errors: Sequence[str]) -> str:
+    rest = len(errors) - _MOST_TOLD
+    return "; ".join([*errors[:_MOST_TOLD], *([f"{rest:,} more like these"] if rest > 0 else [])])
+
+
+@final
+class _Wholes:
+    """Returns pointers with all of their bytes; those of one message are brought back together."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        self._notebook = notebook
+        self._last: tuple[str, UserMessage] | None = None
+
+    def __call__(self, one: Pointed) -> Pointer:
+        if self._last is None or self._last[0] != one.entry.id:
+            message = one.entry.payload
+            assert isinstance(message, UserMessage)
+            self._last = (one.entry.id, self._notebook.conversation.bring_back(message))
+        pointer = self._last[1].content[one.block]
+        assert isinstance(pointer, Pointer)
+        return pointer
 
 
 def _failed(one: Pointed) -> bool:

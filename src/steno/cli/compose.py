@@ -115,6 +115,7 @@ async def compose(
     read: _Read,
     outside: Outside = _ANY_SERVER,
     say: Callable[[str], object] = lambda _: None,
+    notify: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[Harness]:
     """Make an agent for a session; everything is closed behind it.
 
@@ -127,7 +128,7 @@ async def compose(
         going_on = None if store is None else open_session(store, start)
         found = await choose_model(loaded, "" if going_on is None else going_on.model or "")
         equipment = await stack.enter_async_context(
-            equip(loaded, found, start.folder, approver, outside, say=say)
+            equip(loaded, found, start.folder, approver, outside, say=say, notify=notify)
         )
         target = target_for(found, settings)
         told, notes = _system_prompt(loaded, start.folder)
@@ -158,6 +159,7 @@ async def equip(
     outside: Outside = _ANY_SERVER,
     *,
     say: Callable[[str], object] = lambda _: None,
+    notify: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[Equipment]:
     """Make provider, tools and gate for work in a folder; everything is closed behind it."""
     settings = loaded.settings
@@ -167,7 +169,9 @@ async def equip(
         stack.push_async_callback(provider.close)
         workspace = Workspace([folder, *settings.add_dirs])
         takes_tools = target_for(found, settings).tools is not False
-        opener = opened(loaded, found, workspace, outside, takes_tools=takes_tools, say=say)
+        opener = opened(
+            loaded, found, workspace, outside, takes_tools=takes_tools, say=say, notify=notify
+        )
         things = await stack.enter_async_context(opener)
         toolbox = await stack.enter_async_context(
             Toolbox(

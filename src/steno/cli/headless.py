@@ -210,6 +210,7 @@ async def _work(job: _Job, stopping: Stopping) -> RunResult:
         read=partial(_read, job),
         outside=Outside(tuple(options.mcp_config), options.no_mcp),
         say=teller.prepare,
+        notify=lambda text: teller.watch(Notice(NoticeCode.INPUT, text)),
     ) as harness:
         teller.begin(_about(harness, job))
         if harness.target.tools is False:

@@ -57,12 +57,16 @@ async def opened(
     *,
     takes_tools: bool,
     say: Callable[[str], object],
+    notify: Callable[[str], object],
 ) -> AsyncGenerator[Opened]:
-    """Make what opens things in a workspace, and ask servers for their tools; they end with it."""
+    """Make what opens things in a workspace, and ask servers for their tools; they end with it.
+
+    `say` is told what is waited for, and `notify` what happens to servers later on.
+    """
     named = FoundServers((), ())
     if not outside.none:
         named = find_servers(loaded, os.environ, files=outside.files)
-    async with Servers(named.specs, folder=workspace.root) as servers:
+    async with Servers(named.specs, folder=workspace.root, notify=notify) as servers:
         inputs = _inputs(loaded.settings, found, workspace, servers)
         foreign = McpTools((), ())
         if servers.names and takes_tools:
@@ -114,7 +118,10 @@ def image_on_disk(path: str, workspace: Path) -> str | bytes:
     Whoever types a path at a shell may name any file that he can read. Bytes are looked at before
     they are kept. Raises OSError, InvalidValue.
     """
-    real = Path(path).expanduser()
+    try:
+        real = Path(path).expanduser()
+    except RuntimeError:  # of somebody whom the system does not know
+        raise InvalidValue(f"--image: {on_one_line(path)} is in no home folder there is") from None
     try:
         inside = real.resolve(strict=True).relative_to(workspace)
     except ValueError:
