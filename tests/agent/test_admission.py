@@ -234,7 +234,7 @@ def test_an_image_is_fetched_only_with_a_yes_and_who_gave_it_is_on_record(tmp_pa
         assert len(desk.provider.requests) == int(allowed)
         assert payloads(desk, Approval) == []  # it was no call of the model
         (found,) = details(desk)
-        assert found.get("approved_by") == ("ada" if allowed else None)
+        assert found.get("allowed_by") == ("ada" if allowed else None)
         desk.check()
 
 

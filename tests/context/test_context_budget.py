@@ -10,6 +10,7 @@ import pytest
 from steno import ChatMessage, ToolCall
 from steno.content import Image, ImageData, Resource, Text
 from steno.context import Built, ChangeCode, ContextBuilder, Target, compaction_point
+from steno.context.frames import too_long
 from steno.entry import Compaction, Entry, Label
 from steno.errors import InvalidValue
 from steno.message import ToolResultMessage
@@ -218,3 +219,34 @@ def test_a_summary_should_reach_between_no_call_and_its_result() -> None:
     )
     assert compaction_point(late, keep=1) == "e6"
     assert compaction_point(late, keep=2) == "e1"
+
+
+def test_one_message_that_is_left_out_is_counted_as_one() -> None:
+    entries = log(ChatMessage.user("x" * 1_000), ChatMessage.user("y" * 1_000))
+    built = build(entries, 1_200)
+    assert [str(change) for change in built.changes] == [
+        "left out to save room, with what came before: 1 message (left_out)"
+    ]
+
+
+@pytest.mark.parametrize("earlier", [0, 3])
+def test_what_was_said_last_and_does_not_fit_is_told_apart_from_the_rest(earlier: int) -> None:
+    said = [ChatMessage.user("early " * 20) for _ in range(earlier)]
+    entries = log(ChatMessage.system("s"), *said, ChatMessage.user("z" * 5_000))
+    built = build(entries, 1_000)
+    assert built.is_over_budget
+    assert built.last_tokens == 5_000 + 4
+    assert built.tokens == 5_004 + earlier * (120 + 4) + 5
+    words = too_long(built.request.messages[-1], built.last_tokens, model="lab/x", most=1_001)
+    assert words == (
+        "what you say and point at takes about 5,004 tokens, and lab/x reads 1,001 at once; "
+        "name fewer lines, or another model"
+    )
+
+
+def test_results_count_as_said_last_with_the_calls_they_answer() -> None:
+    built = build(log(ChatMessage.user("u"), *turn("c1", "r" * 5_000)), 1_000)
+    last = built.request.messages[-1]
+    assert built.is_over_budget
+    assert 5_000 < built.last_tokens < built.tokens
+    assert too_long(last, built.last_tokens, model="", most=None).startswith("what tools said last")

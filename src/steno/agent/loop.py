@@ -31,7 +31,7 @@ from steno.agent.reporting import Reports
 from steno.agent.setup import Setup
 from steno.agent.steering import Wheel
 from steno.agent.telemetry import Span
-from steno.context import Built
+from steno.context import Built, too_long
 from steno.entry import Entry
 from steno.errors import (
     ContextOverflow,
@@ -233,8 +233,8 @@ class Run:
         refused: ContextOverflow | None = None
         for number in count(1):
             built = await self._build()
-            if refused is not None and built.is_over_budget:
-                raise _too_long_by_itself(refused) from refused
+            if refused is not None:
+                self._check_shorter(built, refused)
             last = self._last_entry()
             try:
                 with self._setup.telemetry.turn(built.request, self._setup.model) as span:
@@ -243,15 +243,15 @@ class Run:
                 has_begun = self._last_entry() != last
                 if not has_begun and await self._does_without_images(exc):
                     continue
-                too_long = exc if isinstance(exc, ContextOverflow) else None
-                if number == _MOST_TRIES or not (too_long or (has_begun and exc.retryable)):
+                overflow = exc if isinstance(exc, ContextOverflow) else None
+                if number == _MOST_TRIES or not (overflow or (has_begun and exc.retryable)):
                     raise
                 if has_begun:  # what came is left beside the branch
                     assert last is not None
                     self._notebook.rewind(last)
-                if too_long is not None:
-                    refused = None if has_begun else too_long
-                    self._narrow(built, too_long)
+                if overflow is not None:
+                    refused = None if has_begun else overflow
+                    self._narrow(built)
                 else:
                     await self._wait(exc, number)
             else:
@@ -330,11 +330,25 @@ class Run:
             bring_back=conversation.bring_back,
         )
 
-    def _narrow(self, built: Built, exc: StenoError) -> None:
+    def _narrow(self, built: Built) -> None:
         """Let the next try be shorter: the provider knows better than our estimate."""
         room = int(built.tokens * _NARROWER) + (self._target.max_tokens or 0)
         self._target = replace(self._target, context_tokens=max(room, 1))
-        self._notebook.tell(Notice(NoticeCode.CONTEXT, f"{exc}; trying again with less"))
+
+    def _check_shorter(self, built: Built, refused: ContextOverflow) -> None:
+        """Tell that less is sent than was refused. Raises ContextOverflow if nothing can go."""
+        if not built.is_over_budget:
+            text = f"{refused}; trying again with less"
+            self._notebook.tell(Notice(NoticeCode.CONTEXT, text))
+            return
+        setup = self._setup
+        words = too_long(
+            built.request.messages[-1],
+            built.last_tokens,
+            model=setup.model,
+            most=setup.target.context_tokens,
+        )
+        raise ContextOverflow(words, status=refused.status, code=refused.code) from refused
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -372,11 +386,3 @@ class Run:
         return RunResult(
             ending, self._message, self._turns, self._usage, self._cost(), reason, error
         )
-
-
-def _too_long_by_itself(exc: ContextOverflow) -> ContextOverflow:
-    """Say what to do where nothing can be left out."""
-    advice = "what is said last is too long by itself: name fewer lines, or another model"
-    return ContextOverflow(
-        f"{exc.message}; {advice}", status=exc.status, code=exc.code, request_id=exc.request_id
-    )

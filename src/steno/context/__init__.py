@@ -10,7 +10,7 @@ so that a turn costs what is new in it.
 
 from steno.context.build import ContextBuilder
 from steno.context.compacting import compaction_point
-from steno.context.frames import MODE_NOTES, summary_message
+from steno.context.frames import MODE_NOTES, summary_message, too_long
 from steno.context.line import shortened
 from steno.context.report import Built, Change, ChangeCode, Target
 from steno.context.tokens import Count, counter_for, estimate_tokens, message_tokens
@@ -29,4 +29,5 @@ __all__ = [
     "message_tokens",
     "shortened",
     "summary_message",
+    "too_long",
 ]

@@ -138,6 +138,7 @@ class ContextBuilder:
             sources=Prefix(sent.ids),
             wants_compaction=line.gap is not None or not fits,
             is_over_budget=not fits,
+            last_tokens=line.last_tokens(start),
             room=room,
         )
 

@@ -45,8 +45,28 @@ def summary_message(summary: str) -> UserMessage:
 
 def left_out_message(count: int) -> UserMessage:
     """Return what stands for messages that there was no room for."""
-    what = "1 message" if count == 1 else f"{count:,} messages"
-    return UserMessage((Text(f"[{what} left out here: the conversation became too long]"),))
+    what = f"{counted_messages(count)} left out here: the conversation became too long"
+    return UserMessage((Text(f"[{what}]"),))
+
+
+def counted_messages(count: int) -> str:
+    """Return how many messages there are, in words."""
+    return "1 message" if count == 1 else f"{count:,} messages"
+
+
+def too_long(last: Message, tokens: int, *, model: str, most: int | None) -> str:
+    """Return why nothing can be left out so that a request fits: what was said last is too long.
+
+    This is for people. `tokens` is about how many that takes, `most` how many the model reads at
+    once, if anybody knows.
+    """
+    is_said = isinstance(last, UserMessage)
+    what = "what you say and point at takes" if is_said else "what tools said last takes"
+    reads = "less" if most is None else f"{most:,}"
+    way_out = (
+        "name fewer lines, or another model" if is_said else "ask for less, or name another model"
+    )
+    return f"{what} about {tokens:,} tokens, and {model or 'the model'} reads {reads} at once; {way_out}"
 
 
 def feedback_message(about: Message | None, *, entry_id: str, remark: str) -> UserMessage:

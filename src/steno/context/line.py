@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, final
 from msgspec.structs import replace
 
 from steno.content import Image, Resource, Text
-from steno.context.frames import left_out_message
+from steno.context.frames import counted_messages, left_out_message
 from steno.context.report import Change, ChangeCode
 from steno.context.tokens import Count, message_tokens
 from steno.message import Message, ResultBlock, ToolResultMessage, UserMessage
@@ -97,13 +97,19 @@ class Line:
         note = 0 if self.gap is None else self.gap.tokens
         return note + self._sums[-1] - self._sums[self.first(start)]
 
+    def last_tokens(self, start: int) -> int:
+        """Return how many the last message takes, with the calls that it answers or makes."""
+        last = max(start, start_of_last(self.messages, 1))
+        return self._sums[-1] - self._sums[last]
+
     def changes(self, start: int) -> list[Change]:
         """Return what was done to save room, from a position on."""
         first = self.first(start)
         found = [change for position, change in self._shortened.items() if position >= first]
         if self.gap is None:
             return found
-        explanation = f"left out to save room, with what came before: {first - start} messages"
+        what = counted_messages(first - start)
+        explanation = f"left out to save room, with what came before: {what}"
         left_out = Change(
             code=ChangeCode.LEFT_OUT, explanation=explanation, entry=self.ids[first - 1]
         )

@@ -96,6 +96,9 @@ class Built(NamedTuple):
     """Whether old tool results were shortened and that was not enough: a summary would be better
     than what is left out now."""
     is_over_budget: bool = False
-    """Whether the request is still larger than the model reads at once."""
+    """Whether the request is still larger than the model reads at once: what was said last does
+    not fit, so nothing is left out either."""
+    last_tokens: int = 0
+    """About how many of the tokens are what was said last, which is never left out."""
     room: int | None = None
     """How many tokens of what was said it reads at once; None if that is not known."""

@@ -21,7 +21,7 @@ from steno.aside import bring_back, digests_of, put_aside
 from steno.chain import BadRecord, Verification, digest_of, redacted, verify
 from steno.codec import encode_record
 from steno.conversation import Conversation
-from steno.entry import Entry, P, Payload, Redacted, Redaction
+from steno.entry import Entry, P, Payload, Redacted, Redaction, Rewind
 from steno.errors import Conflict, Damaged, InvalidDocument, Missing
 from steno.identity import new_id, utc_now
 from steno.message import ChatMessage, UserMessage
@@ -377,9 +377,21 @@ def named_in(record: Record) -> set[str]:
 
 
 def title_of(entries: Iterable[Entry]) -> str:
-    """Return the first line of the first question among `entries`; empty where there is none."""
-    for entry in entries:
+    """Return the first line of the first question among `entries`; empty where there is none.
+
+    One that was taken back counts only if there is no other.
+    """
+    places: dict[str | None, int] = {}
+    asked: list[str] = []
+    standing: list[tuple[int, str]] = []
+    for number, entry in enumerate(entries):
+        places[entry.id] = number
         if isinstance(entry.payload, UserMessage):
             line = " ".join(entry.payload.text.split())
-            return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1] + "…"
-    return ""
+            asked.append(line)
+            standing.append((number, line))
+        elif isinstance(entry.payload, Rewind):
+            back = places.get(entry.parent, -1)
+            standing = [(place, line) for place, line in standing if place <= back]
+    line = next((line for _, line in standing), asked[0] if asked else "")
+    return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1] + "…"

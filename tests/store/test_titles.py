@@ -1,0 +1,24 @@
+"""What a session is called that nobody has given a name."""
+
+from __future__ import annotations
+
+from steno import ChatMessage
+from steno.store import MemoryStore
+
+
+def test_a_session_is_called_by_its_first_question() -> None:
+    store = MemoryStore()
+    said = [ChatMessage.system("Work."), ChatMessage.user("How  many\nare there?")]
+    assert store.summary(store.new(said).id).title == "How many are there?"
+
+
+def test_a_question_that_was_taken_back_counts_only_if_there_is_no_other() -> None:
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.system("Work.")])
+    begin = conversation.entries()[0].id
+    conversation.append(ChatMessage.user("Explain @mian.py"))
+    conversation.rewind(begin)
+    assert store.summary(conversation.id).title == "Explain @mian.py"
+    conversation.append(ChatMessage.user("Explain @main.py"))
+    conversation.append(ChatMessage.assistant("It adds."))
+    assert store.summary(conversation.id).title == "Explain @main.py"
