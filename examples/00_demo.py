@@ -71,6 +71,10 @@ steno -c -p 'replace "/ 2" with "/ len(values)" in stats.py, then run python3 -m
     --allow 'edit(stats.py)' --allow 'bash(python3 -m unittest)'""",
     ),
     Step(
+        "What you point at is shown as it is now, and on record: has it changed since?",
+        "steno -c -p 'explain @stats.py:2' -q && echo >> stats.py && steno inputs",
+    ),
+    Step(
         "Another way to go on, in a branch that shares the past; in plan mode it can only look.",
         "steno -c --fork review --mode plan -p 'search for \"mean\" in .'",
     ),
@@ -189,4 +193,5 @@ with TemporaryDirectory(prefix="steno-demo-") as temporary:
     run_steps(Path(temporary).resolve())
 announce(len(STEPS) + 1, "The same as a library, and what keeps it from breaking.")
 show_library()
-print(f"\nThat was all, in {time.monotonic() - begin:.0f} s; the folder is gone.")
+seconds = time.monotonic() - begin
+print(f"\nThat was all, in {seconds:.0f} s for these steps; the folder is gone.")

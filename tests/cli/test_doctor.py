@@ -66,6 +66,21 @@ def test_with_nothing_configured_everything_is_told_and_nothing_is_broken(
     assert not (home / ".local").exists()
 
 
+def test_vendors_without_a_key_take_one_line_behind_what_is_set_up_here(
+    home: Path, project: Path, nobody: str
+) -> None:
+    write_settings(home, nobody)
+    (project / ".mcp.json").write_text('{"mcpServers": {"lab": {"command": "no-such-program"}}}')
+    shown = steno("doctor").out.splitlines()
+    [keyless] = [line for line in shown if "no key for" in line]
+    assert keyless.startswith("models elsewhere  ")
+    assert "anthropic, " in keyless
+    assert "openai" in keyless
+    order = [line.split("  ")[0] for line in shown]
+    assert order.index("sandbox") < order.index("mcp lab") < order.index("models elsewhere")
+    assert len(shown) < 45
+
+
 def test_what_is_there_is_told(home: Path, project: Path, nobody: str) -> None:
     (project / "AGENTS.md").write_text("Be brief.")
     (project / ".steno").mkdir()
@@ -158,7 +173,7 @@ def test_mcp_servers_are_told_of_and_none_is_started(
     told = steno("doctor", "--json")
     found = findings(told)
     assert told.status == 0
-    assert found["mcp ours"] == ("ok", f"ready ({file})")
+    assert found["mcp ours"] == ("ok", f"configured ({file})")
     assert found["mcp poor"][0] == "missing"
     assert "needs the variable NOT_THERE_AT_ALL" in found["mcp poor"][1]
     assert found["mcp theirs"] == ("missing", f"not trusted ({project / '.mcp.json'})")

@@ -198,7 +198,7 @@ def test_what_is_not_on_the_branch_is_told_of_and_shown_if_wanted(home: Path) ->
         assert steno("-c", "-p", "See @gone.md").status == 1
     told = steno("inputs")
     assert "gone.md" not in told.out
-    assert told.err == "steno: 1 more is not on this branch, or not sent; see --all\n"
+    assert told.err == "steno: 1 was not sent or is not on this branch; --all shows it\n"
     told = steno("inputs", "--all")
     assert told.err == ""
     assert "'gone.md': there is no such file or folder" in told.out
@@ -317,12 +317,41 @@ def test_a_session_tells_what_was_found_and_does_not_repeat_it() -> None:
     assert "what was found" not in told
 
 
-def test_the_table_fits_a_terminal() -> None:
-    keep(FileReference(path="long/" * 30 + "name.md"), found={1: "far too long " * 20})
+def test_the_table_fits_a_terminal_and_what_went_wrong_is_told_in_full() -> None:
+    keep(FileReference(path="long/" * 30 + "name.md"), found={1: "far too long " * 20 + "!"})
     told = on_terminal("inputs", environment={"NO_COLOR": "1", "TERM": "dumb"})
     assert told.status == 0
-    assert [len(line) <= 80 for line in told.out.splitlines()] == [True, True]
-    assert "long/lon" in told.out
+    title, row, *error = told.out.splitlines()
+    assert all(len(line) <= 80 for line in (title, row, *error))
+    assert "long/lon" in row
+    assert all(line.startswith("    ") for line in error)
+    assert " ".join(" ".join(error).split()) == "far too long " * 20 + "!"
+
+
+def test_in_a_pipe_what_went_wrong_stands_below_its_row() -> None:
+    keep(FileReference(path="a.md"), FileReference(path="b.md"), found={1: "it is\nlocked"})
+    _, first, error, second = steno("inputs").out.splitlines()
+    assert first.split()[2:3] == ["a.md"]
+    assert error == "    it is locked"
+    assert second.split()[2:3] == ["b.md"]
+
+
+@pytest.mark.parametrize(("encoding", "how"), [("utf-8", "2 lines"), ("cp1252", "2 lines, cp1252")])
+def test_what_a_file_was_read_as_is_told_unless_it_is_utf_8(encoding: str, how: str) -> None:
+    lines = {"lines": 2, "first_line": 1, "last_line": 2}
+    found = {"kind": "file", "path": "a.md", "encoding": encoding, **lines}
+    keep(FileReference(path="a.md"), found={1: found})
+    assert [row["how"] for row in rows()] == [how]
+
+
+def test_where_nothing_was_sent_that_is_what_is_said(home: Path) -> None:
+    with speaking(home, "I see."):
+        assert steno("-p", "See @gone.md and @lost.md").status == 1
+    told = steno("inputs")
+    assert (told.out, told.err) == (
+        "",
+        "steno: 2 were not sent or are not on this branch; --all shows them\n",
+    )
 
 
 def test_to_look_at_sessions_nothing_is_loaded_that_opens_things() -> None:

@@ -91,8 +91,8 @@ def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
     assert states == {
         "off": ("stdio", "disabled", str(file)),
         "poor": ("stdio", "needs the variable B: set it in the environment", str(file)),
-        "ready": ("stdio", "ready", str(file)),
-        "web": ("http", "ready", own),
+        "ready": ("stdio", "configured", str(file)),
+        "web": ("http", "configured", own),
     }
     assert steno("mcp", "list").out.splitlines()[1].split() == [
         "off",
@@ -101,6 +101,28 @@ def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
         str(file),
     ]
     assert not marker.exists()
+
+
+def test_a_program_that_is_not_there_is_told_without_starting_anything(
+    home: Path, project: Path
+) -> None:
+    (project / "serve").write_text("#!/bin/sh\n")
+    (project / "serve").chmod(0o700)
+    write(
+        project,
+        absent={"command": "no-such-program"},
+        near={"command": "./serve", "cwd": str(project)},
+        far={"command": "./serve", "cwd": str(home)},
+        own={"command": "serve", "env": {"PATH": str(project)}},
+    )
+    trust(home, project)
+    states = {line["name"]: line["state"] for line in lines(steno("mcp", "list", "--json"))}
+    assert states == {
+        "absent": "not found: no-such-program",
+        "far": "not found: ./serve",
+        "near": "configured",
+        "own": "configured",
+    }
 
 
 def test_what_a_project_brings_that_nobody_trusts_is_listed_and_never_started(
@@ -121,6 +143,16 @@ def test_what_a_project_brings_that_nobody_trusts_is_listed_and_never_started(
     assert not marker.exists()
 
 
+def test_what_a_stranger_calls_like_one_s_own_server_is_not_run(home: Path, project: Path) -> None:
+    """Python looks for modules where it is started, and so do others for settings and packages."""
+    (project / "mcp_server_time.py").write_text("open('ran', 'w').close()")
+    args = json.dumps(["-m", "mcp_server_time"])
+    write_settings(home, f'[mcp_servers.time]\ncommand = "{sys.executable}"\nargs = {args}\n')
+    told = steno("mcp", "tools", "time", "--json")
+    assert [row["original_name"] for row in lines(told)] == ["convert_time", "get_current_time"]
+    assert not (project / "ran").exists()
+
+
 def test_check_starts_them_and_says_what_is_wrong(home: Path, project: Path) -> None:
     quits = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no \\x1b[2Jmood')"]}
     write(
@@ -135,6 +167,10 @@ def test_check_starts_them_and_says_what_is_wrong(home: Path, project: Path) -> 
     by_name = {line["name"]: line for line in lines(told)}
     assert told.status == 1
     assert (by_name["time"]["tools"], by_name["time"]["error"]) == (2, None)
+    states = {name: line["state"] for name, line in by_name.items()}
+    assert states == dict.fromkeys(("time", "everything"), "answers") | dict.fromkeys(
+        ("absent", "quits"), "fails"
+    )
     assert by_name["everything"]["tools"] > 5
     assert by_name["absent"]["error"].startswith("mcp absent: cannot be started: ")
     assert "no-such-program" in by_name["absent"]["error"]
@@ -214,9 +250,8 @@ def test_one_server_that_fails_does_not_hide_the_tools_of_another(
 
 def test_a_server_that_there_is_not_is_said_with_those_there_are(time: None) -> None:
     told = steno("mcp", "tools", "tiem")
-    assert told.status == 1
-    assert told.out == ""
-    assert "time" in told.err
+    assert (told.status, told.out) == (1, "")
+    assert told.err.endswith("mcp tiem: no server has this name; do you mean time?\n")
 
 
 # -- call ------------------------------------------------------------------------------------
@@ -357,6 +392,29 @@ def test_a_resource_is_read_to_stdout_or_a_file(everything: None, project: Path)
     assert part["text"] == text.out
 
 
+def test_a_terminal_gets_one_line_break_behind_a_resource(everything: None) -> None:
+    text = steno("mcp", "read", "everything", FEATURES).out
+    shown = on_terminal("mcp", "read", "everything", FEATURES, environment={"TERM": "dumb"}).out
+    last = text.splitlines()[-1]
+    assert shown.replace("\r\n", "\n").endswith(f"{last}\n")
+
+
+def test_what_fails_is_told_below_the_table_where_both_go_to_one_place(
+    home: Path, project: Path
+) -> None:
+    write(project, absent={"command": str(project / "none")})
+    trust(home, project)
+    run = subprocess.run(
+        [*COMMAND, "mcp", "list", "--check"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=60,
+        check=False,
+    )
+    shown = run.stdout.decode()
+    assert 0 < shown.index("fails, see below") < shown.index("steno: mcp absent: cannot be started")
+
+
 def test_bytes_are_not_written_to_a_terminal(everything: None, project: Path) -> None:
     told = on_terminal("mcp", "read", "everything", BLOB)
     assert told.status == 1
@@ -399,9 +457,9 @@ def test_help_has_examples_for_every_command() -> None:
 
 def test_a_file_that_is_named_brings_its_servers(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
-    file.write_text(json.dumps({"mcpServers": {"named": {"command": "x"}}}))
+    file.write_text(json.dumps({"mcpServers": {"named": {"command": "sh"}}}))
     told = steno("mcp", "list", "--json", "--mcp-config", file)
-    assert [(line["name"], line["state"]) for line in lines(told)] == [("named", "ready")]
+    assert [(line["name"], line["state"]) for line in lines(told)] == [("named", "configured")]
     told = steno("mcp", "list", "--mcp-config", tmp_path / "none.json")
     assert (told.status, told.out) == (1, "")
     assert "none.json: there is no such file" in told.err

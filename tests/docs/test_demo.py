@@ -17,6 +17,8 @@ DIFFERS: Final = (
     (re.compile(r"\b[0-9a-f]{64}\b"), "<digest>"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ"), "<time>"),
     (re.compile(r'"/.*/project/'), '"<folder>/'),
+    (re.compile(r"(?<=when) +(?=status)"), " "),
+    (re.compile(r"(?:now|\d+ s ago) +(?=resolved)"), "<age> "),
     (re.compile(r"(?<=Ran 1 test in )[\d.]+s"), "<seconds>"),
     (re.compile(r"(?<=That was all, in )\d+ s"), "<seconds>"),
     # Every Python points to the place in its own way.

@@ -21,7 +21,7 @@ from steno.cli.printable import counted, on_one_line, printable
 from steno.cli.serving import Desk
 from steno.errors import InvalidArguments, InvalidValue
 from steno.inputs.mcp.said import Called, Contents, ReadResource
-from steno.schema import check
+from steno.schema.words import read_words
 from steno.value import replace_lone_surrogates
 
 _FAILED: Final = 1
@@ -79,7 +79,8 @@ def _show(found: ReadResource) -> None:
             raise InvalidValue(
                 f"{on_one_line(part.uri)}: holds {size}, {kind}; write them to a file with -o FILE"
             )
-        Paper().line(printable(replace_lone_surrogates(part.text or "")))
+        text = printable(replace_lone_surrogates(part.text or ""))
+        Paper().line(text.removesuffix("\n"))
 
 
 def _described(found: ReadResource) -> Any:
@@ -137,7 +138,7 @@ class Given(NamedTuple):
         """Return them for a schema: a word is JSON where that fits (`5`, `true`), and else text."""
         if not self.are_words:
             return self.values
-        return {name: _value(name, word, schema) for name, word in self.values.items()}
+        return read_words(self.values, schema)
 
 
 def read_arguments(words: Sequence[str]) -> Given:
@@ -162,18 +163,6 @@ def _json_object(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
         raise Misused(f"arguments: are no JSON object: {exc}") from None
-
-
-def _value(name: str, text: str, schema: Mapping[str, Any]) -> Any:
-    described = schema.get("properties", {}).get(name)
-    if isinstance(described, Mapping) and described.get("type") == "string":
-        return text
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return text
-    fits = not check({name: value}, {**schema, "required": []})
-    return value if fits else text
 
 
 def _print_result(called: Called) -> None:

@@ -25,8 +25,9 @@ from steno.cli.instructions import read_instructions
 from steno.cli.paper import Column, Paper, print_object
 from steno.cli.place import add_store_option, address_of, quietly_opened
 from steno.cli.printable import counted, on_one_line
-from steno.cli.servers import FILE_NAME, find_servers, state_of
+from steno.cli.servers import FILE_NAME, find_servers
 from steno.cli.settings import Recogniser
+from steno.cli.standing import CONFIGURED, standing
 from steno.errors import StenoError
 from steno.providers.looking import look_around
 from steno.store.locate import check_place
@@ -50,6 +51,8 @@ _PARTS: Final = {
 """Packages that add something, the extra that brings each, and what for."""
 _RECOGNISERS: Final = {Recogniser.RAPIDOCR: "rapidocr", Recogniser.TESSERACT: "tesserocr"}
 """The package of each, the first choice first."""
+_MODEL: Final = "model "
+_NO_KEY: Final = "no key; "
 
 
 class State(StrEnum):
@@ -91,11 +94,23 @@ def _doctor(options: argparse.Namespace) -> int:
     else:
         rows = [
             [on_one_line(finding.what), finding.state, on_one_line(finding.told)]
-            for finding in findings
+            for finding in _in_short(findings)
         ]
         columns = (Column("what", "cyan"), Column("state", "bold"), Column("", may_shrink=False))
         Paper().table(columns, rows)
     return 1 if any(finding.state is State.BROKEN for finding in findings) else 0
+
+
+def _in_short(findings: list[Finding]) -> Iterator[Finding]:
+    """Tell of all vendors that only lack a key at once: there are many, and nobody has them all."""
+    keyless = [one for one in findings if one.what.startswith(_MODEL) and _NO_KEY in one.told]
+    for finding in findings:
+        if finding not in keyless:
+            yield finding
+        elif finding is keyless[0]:
+            names = ", ".join([one.what.removeprefix(_MODEL) for one in keyless])
+            told = f"no key for {names}; 'steno models' names the variables"
+            yield Finding("models elsewhere", State.MISSING, told)
 
 
 def _findings(options: argparse.Namespace) -> Iterator[Finding]:
@@ -110,10 +125,10 @@ def _findings(options: argparse.Namespace) -> Iterator[Finding]:
         yield from _configuration(loaded)
         yield _store(options)
         yield _grants()
-        yield from asyncio.run(_models(loaded))
         yield _sandbox(loaded.settings.sandbox)
         yield from _servers(loaded)
         yield _recogniser(loaded.settings.ocr)
+        yield from asyncio.run(_models(loaded))
     yield _search()
     yield from map(_part, _PARTS)
 
@@ -176,7 +191,7 @@ async def _models(loaded: Loaded) -> list[Finding]:
     findings: list[Finding] = []
     for looked in await look_around(settings.providers, os.environ):
         state = State.OK if looked.is_usable else State.MISSING
-        findings.append(Finding(f"model {looked.where}", state, looked.outcome))
+        findings.append(Finding(f"{_MODEL}{looked.where}", state, looked.outcome))
     try:
         found = await choose_model(loaded)
     except StenoError as exc:
@@ -200,8 +215,9 @@ def _servers(loaded: Loaded) -> Iterator[Finding]:
         yield Finding("mcp servers", State.BROKEN, str(exc))
         return
     for spec in found.specs:
-        state = State.OK if spec.is_usable or spec.disabled else State.MISSING
-        yield Finding(f"mcp {spec.name}", state, f"{state_of(spec)} ({spec.origin})")
+        told = standing(spec)
+        state = State.OK if spec.disabled or told == CONFIGURED else State.MISSING
+        yield Finding(f"mcp {spec.name}", state, f"{told} ({spec.origin})")
     for text in found.notes:
         yield Finding("mcp servers", State.MISSING, text)
     if not found.specs and not found.notes:

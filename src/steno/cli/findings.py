@@ -6,6 +6,7 @@ Everything here is printable, nothing is opened, and nothing of what was found i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, assert_never
 
@@ -24,6 +25,8 @@ from steno.message import UserMessage
 from steno.ports.carrier import without_secrets
 
 _HASH_LENGTH: Final = 8
+_USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
+"""Who reads a resource, maybe with a password: as in `steno.inputs`, which is not loaded to look."""
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -31,7 +34,7 @@ class Facts(NamedTuple):
     """What the record says of something that was found, in short."""
 
     how: str = ""
-    """How it was shown: `lines 1-2 of 40`, `vision`, `ocr rapidocr 3.10.0 0.97 de`, `cache`."""
+    """How it was shown: `lines 1-2 of 40, utf-16-le`, `vision`, `ocr rapidocr 3.10.0 0.97 de`, `cache`."""
     size: int | None = None
     sha256: str = ""
 
@@ -47,7 +50,7 @@ def name_of(pointer: FileReference | Image | Resource) -> str:
         case FileReference():
             return on_one_line(pointer.path) + _lines_asked_for(pointer)
         case Resource():
-            return f"{on_one_line(pointer.server)}:{on_one_line(pointer.uri)}"
+            return f"{on_one_line(pointer.server)}:{on_one_line(_USER.sub('', pointer.uri))}"
         case Image():
             return _name_of_image(pointer)
         case _:
@@ -60,7 +63,7 @@ def facts_of(details: Mapping[str, Any] | None) -> Facts:
     size, sha256 = _number(given, "bytes"), _word(given, "sha256")
     match given.get("kind"):
         case "file":
-            return Facts(_lines_shown(given), size, sha256)
+            return Facts(_lines_shown(given) + _encoding(given), size, sha256)
         case "folder":
             left_out = _number(given, "left_out")
             rest = f", {left_out:,} more names left out" if left_out else ""
@@ -129,6 +132,12 @@ def _lines_shown(details: Mapping[str, Any]) -> str:
     return f"{which} of {count:,}"
 
 
+def _encoding(details: Mapping[str, Any]) -> str:
+    """Return what a file was read as, unless that is what everybody expects."""
+    encoding = _word(details, "encoding")
+    return "" if encoding in ("", "utf-8") else f", {encoding}"
+
+
 def _facts_of_files(details: Mapping[str, Any]) -> Facts:
     listed: Any = details.get("files")
     files = [file for file in listed if isinstance(file, Mapping)] if _is_list(listed) else []
@@ -170,7 +179,8 @@ def _told(details: Mapping[str, Any]) -> Iterator[str]:
 
 def _confidence(details: Mapping[str, Any]) -> str | None:
     value = details.get("confidence")
-    return f"{value:.2f}" if isinstance(value, float | int) else None
+    # It is from 0 to 1; a number of hundreds of digits could not even be written this way.
+    return f"{value:.2f}" if isinstance(value, float | int) and 0 <= value <= 1 else None
 
 
 def _word(details: Mapping[str, Any], name: str) -> str:

@@ -18,7 +18,7 @@ from steno.cli.log import Log
 from steno.cli.looking import load_settings_to_look
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.place import LAST, add_store_option, existing_store, find_session
-from steno.cli.printable import counted, on_one_line
+from steno.cli.printable import on_one_line
 from steno.cli.session import folder_of
 from steno.content import FileReference, Image, ImageFile, Resource
 from steno.entry import Compaction, Entry, ResolutionStatus
@@ -93,10 +93,13 @@ def _inputs(options: argparse.Namespace) -> int:
         for row in rows:
             print_object(msgspec.json.encode(_described(row, log)))
     elif rows:
-        Paper().table(_COLUMNS, [_cells(row, log) for row in rows])
+        errors = {number: _error_of(row.one) for number, row in enumerate(rows)}
+        Paper().table(_COLUMNS, [_cells(row, log) for row in rows], below=errors)
     left = len(every) - len(shown)
-    if left:
-        note(f"{counted(left, 'more is', 'more are')} not on this branch, or not sent; see --all")
+    if left == 1:
+        note("1 was not sent or is not on this branch; --all shows it")
+    elif left:
+        note(f"{left:,} were not sent or are not on this branch; --all shows them")
     elif not rows:
         note("nothing is pointed at")
     return 0
@@ -179,7 +182,7 @@ def _cells(row: _Row, log: Log) -> list[str]:
         name_of(one.pointer),
         moments.age(one.entry.time, utc_now()),
         _status_of(one),
-        _error_of(one) or facts.how or _NOTHING_TO_TELL,
+        facts.how or _NOTHING_TO_TELL,
         _NOTHING_TO_TELL if facts.size is None else f"{facts.size:,}",
         facts.short_hash or _NOTHING_TO_TELL,
         row.since,

@@ -14,9 +14,10 @@ import msgspec
 
 from steno.cli.nearest import advice
 from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.printable import counted, on_one_line
+from steno.cli.printable import counted, cut, on_one_line
 from steno.cli.servers import describe_server
 from steno.cli.serving import Desk, ask_these, find
+from steno.cli.standing import standing
 from steno.errors import Missing, ServerFailed
 from steno.inputs.mcp.connection import Connection
 from steno.inputs.mcp.prompts import SlashPrompt, prompts_of
@@ -28,6 +29,7 @@ from steno.json_object import expose, freeze_mapping
 T = TypeVar("T")
 
 _FAILED: Final = 1
+_LONGEST_DESCRIPTION: Final = 100
 _SERVERS: Final = (
     Column("server", "cyan"),
     Column("kind"),
@@ -76,7 +78,7 @@ def list_servers(options: argparse.Namespace) -> int:
     if options.json:
         for spec in found.specs:
             told = {"name": spec.name, **describe_server(spec)}
-            print_object(msgspec.json.encode(told | _in_json(checked.get(spec.name))))
+            print_object(msgspec.json.encode(told | _in_json(spec, checked.get(spec.name))))
     elif found.specs:
         rows = [_server_row(spec, checked.get(spec.name)) for spec in found.specs]
         Paper().table(_SERVERS, rows)
@@ -94,18 +96,20 @@ async def _check(server: Connection) -> Checked:
         return Checked(error=str(exc))
 
 
-def _in_json(checked: Checked | None) -> dict[str, Any]:
-    return {} if checked is None else checked._asdict()
+def _in_json(spec: ServerSpec, checked: Checked | None) -> dict[str, Any]:
+    if checked is None:
+        return {"state": standing(spec)}
+    return {"state": "fails" if checked.error else "answers", **checked._asdict()}
 
 
 def _server_row(spec: ServerSpec, checked: Checked | None) -> list[str]:
-    told = describe_server(spec)
-    state = told["state"]
+    state = standing(spec)
     if checked is not None:
         tools = counted(checked.tools or 0, "tool", "tools")
         version = f" ({checked.protocol})" if checked.protocol else ""
         state = "fails, see below" if checked.error else f"answers{version}, with {tools}"
-    return [spec.name, told["kind"], on_one_line(state), on_one_line(spec.origin)]
+    kind = describe_server(spec)["kind"]
+    return [spec.name, kind, on_one_line(state), on_one_line(spec.origin)]
 
 
 # -- tools -----------------------------------------------------------------------------------
@@ -170,7 +174,7 @@ def _tool_row(tool: McpTool) -> list[str]:
         definition.name,
         on_one_line(tool.original_name),
         str(tool.capability),
-        on_one_line(first),
+        cut(on_one_line(first), _LONGEST_DESCRIPTION),
     ]
 
 

@@ -10,7 +10,9 @@ import importlib
 import io
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from steno.cli.output import print_json, writing
@@ -19,9 +21,11 @@ from steno.cli.printable import cut, printable_json, width_of
 Styled: TypeAlias = str | tuple[str, str]
 """A piece of a line: words, or words and their style (`dim`, `bold`, `cyan`, ...)."""
 _GAP: Final = "  "
+_NOTHING: Final[Mapping[int, str]] = MappingProxyType({})
 _NARROWEST: Final = 8
-_MOST_BLANKS: Final = 40
-"""Where nothing is cut, one long cell does not push all the others so far to the right."""
+_MOST_BLANKS: Final = 100
+"""Where nothing is cut, a cell that is longer than that pushes nothing but its own row aside."""
+_INDENT: Final = "    "
 
 
 class Column(NamedTuple):
@@ -57,22 +61,40 @@ class Paper:
             else:
                 self._rich.print(parts)
 
-    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-        """Print rows below the titles of their columns, aligned."""
+    def table(
+        self,
+        columns: Sequence[Column],
+        rows: Sequence[Sequence[str]],
+        *,
+        below: Mapping[int, str] = _NOTHING,
+    ) -> None:
+        """Print rows below the titles of their columns, aligned.
+
+        What stands `below` a row, by its number, is never cut, and has lines of its own.
+        """
         widths = [
-            max(map(width_of, (column.title, *(row[number] for row in rows))))
+            self._width_of(column, [row[number] for row in rows])
             for number, column in enumerate(columns)
         ]
-        if self.width is None:
-            for number, column in enumerate(columns):
-                if column.may_shrink:
-                    widths[number] = min(widths[number], _MOST_BLANKS)
-        else:
+        if self.width is not None:
             _shrink(widths, columns, self.width)
         self._row(widths, columns, [(column.title, "bold") for column in columns])
-        for row in rows:
+        for number, row in enumerate(rows):
             cells = [(cell, column.style) for cell, column in zip(row, columns, strict=True)]
             self._row(widths, columns, cells)
+            for line in self._wrapped(below.get(number, "")):
+                self.line(_INDENT, line)
+
+    def _width_of(self, column: Column, cells: Sequence[str]) -> int:
+        widths = list(map(width_of, cells))
+        if self.width is None and column.may_shrink:
+            widths = [width for width in widths if width <= _MOST_BLANKS]
+        return max(width_of(column.title), *widths, 0)
+
+    def _wrapped(self, text: str) -> list[str]:
+        if self.width is None:
+            return [text] if text else []
+        return wrap(text, max(self.width - len(_INDENT), _NARROWEST))
 
     def _row(
         self, widths: Sequence[int], columns: Sequence[Column], cells: Sequence[tuple[str, str]]
@@ -94,7 +116,9 @@ def print_object(data: bytes) -> None:
 
 
 def note(text: str) -> None:
-    """Tell something on stderr that is not the result itself."""
+    """Tell something on stderr that is not the result itself, behind what was printed before."""
+    with writing("stdout"):
+        sys.stdout.flush()
     print(f"steno: {text}", file=sys.stderr)
 
 

@@ -13,11 +13,13 @@ from msgspec.structs import replace
 
 from steno.cli.configuration import load_settings
 from steno.cli.folders import working_folder
+from steno.cli.nearest import advice
 from steno.cli.paper import note
 from steno.cli.printable import on_one_line
 from steno.cli.servers import FoundServers, find_servers
 from steno.cli.stopping import Stopping
 from steno.cli.waiting import Waiting
+from steno.errors import ServerFailed
 from steno.inputs.mcp.connection import Connection
 from steno.inputs.mcp.servers import Servers
 
@@ -36,6 +38,9 @@ class Desk(NamedTuple):
         Raises ServerFailed if the one that is named cannot be used.
         """
         named: str | None = self.options.server
+        if named is not None and named not in self.servers.specs:
+            known = advice(named, self.servers.specs) if self.servers.specs else "there are none"
+            raise ServerFailed(f"mcp {on_one_line(named)}: no server has this name; {known}")
         names = self.servers.names if named is None else (named,)
         return tuple([self.servers.get(name) for name in names])
 

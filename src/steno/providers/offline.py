@@ -3,8 +3,9 @@
     provider = OfflineProvider()
 
 It works with nothing installed and nothing configured, and drives the same loop and the same
-tools as a model does. All it knows is in the request: what the last user message asks for, and
-what became of the calls since. The same request has the same answer, to the last byte.
+tools as a model does. All it knows is in the request: what the last user message asks for, what
+is shown with it, and what became of the calls since. It obeys the words of the person and nothing
+else. The same request has the same answer, to the last byte.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import hashlib
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, Self, final
 
 from steno.call import ToolCall
@@ -26,10 +28,12 @@ from steno.message import AssistantMessage, Message, ToolResultMessage, UserMess
 from steno.outcome import Outcome
 from steno.providers.models import Model
 from steno.providers.offline_report import Done, report
-from steno.providers.offline_steps import HELP, Step, Understood, understand
+from steno.providers.offline_shown import Heard, hear, list_shown, show_beginnings
+from steno.providers.offline_steps import HELP, Spelling, Step, Understood, understand
 from steno.providers.stream import SourceStream
 from steno.providers.vendor import Capabilities
 from steno.request import Request
+from steno.schema.words import read_words
 from steno.tool import ToolDefinition
 from steno.usage import StopReason, Usage
 
@@ -149,30 +153,42 @@ class _Progress(NamedTuple):
 
 
 def _answer(request: Request) -> _Answer:
-    asked, since = _last_asked(request.messages)
-    understood = understand(asked)
-    if not understood.steps:
-        answer = _Answer(_explain(understood))
-    else:
-        progress = _progress(understood.steps, _results(since))
-        upcoming = [understood.steps[number] for number in progress.upcoming]
-        answer = (
-            _call(request, upcoming)
-            if upcoming
-            else _Answer(report(understood.steps, progress.done, failed_at=progress.failed_at))
-        )
+    heard, since = _last_heard(request.messages)
+    understood = understand(heard.words, is_shown=bool(heard.shown))
+    answer = _go_on(request, understood, since)
+    if heard.shown and not answer.calls:
+        answer = _Answer(_with_shown(answer.text, heard, understood))
     if _has_said_so(request.messages, to_the_end=not answer.calls):
         return answer
     return answer._replace(text=f"{LABEL}\n\n{answer.text}")
 
 
-def _last_asked(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
+def _go_on(request: Request, understood: Understood, since: Sequence[Message]) -> _Answer:
+    """Return the next calls, or what there is to say if none is left."""
+    if not understood.steps:
+        return _Answer(_explain(understood))
+    progress = _progress(understood.steps, _results(since))
+    if progress.upcoming:
+        return _call(request, [understood.steps[number] for number in progress.upcoming])
+    return _Answer(report(understood.steps, progress.done, failed_at=progress.failed_at))
+
+
+def _last_heard(messages: Sequence[Message]) -> tuple[Heard, Sequence[Message]]:
     """Return the last user message, and what came after it."""
     for position in range(len(messages) - 1, -1, -1):
         message = messages[position]
         if isinstance(message, UserMessage):
-            return message.text, messages[position + 1 :]
-    return "", ()
+            return hear(message), messages[position + 1 :]
+    return Heard(), ()
+
+
+def _with_shown(text: str, heard: Heard, understood: Understood) -> str:
+    """Say what was shown, or how it begins where that is what was asked."""
+    is_asked_about = understood.looks or not heard.words.strip()
+    if understood.unclear is not None or not is_asked_about:
+        return f"{list_shown(heard.shown)}\n\n{text}"
+    beginnings = f"This is what I was shown, or how it begins.\n\n{show_beginnings(heard.shown)}"
+    return f"{beginnings}\n\n{text}" if understood.steps else beginnings
 
 
 def _has_said_so(messages: Sequence[Message], *, to_the_end: bool) -> bool:
@@ -241,7 +257,7 @@ def _call(request: Request, steps: Sequence[Step]) -> _Answer:
     tools = {tool.name: tool for tool in request.tools}
     arguments: list[dict[str, Any]] = []
     for step in steps:
-        fitting = _fit(step, tools.get(step.tool))
+        fitting = _fit(step, tools)
         if isinstance(fitting, str):
             return _Answer(f"I cannot {step.doing}: {fitting}.")
         arguments.append(fitting)
@@ -258,10 +274,29 @@ def _call(request: Request, steps: Sequence[Step]) -> _Answer:
     return _Answer(f"I {doing}.", tuple(calls))
 
 
-def _fit(step: Step, tool: ToolDefinition | None) -> dict[str, Any] | str:
+def _fit(step: Step, tools: Mapping[str, ToolDefinition]) -> dict[str, Any] | str:
     """Return the arguments under the names that the tool has for them, or why there are none."""
+    tool = tools.get(step.tool)
     if tool is None:
-        return f"there is no tool `{step.tool}` here"
+        return f"there is no tool `{step.tool}` here{_others(step, tools)}"
+    match step.spelling:
+        case Spelling.ROLES:
+            return _by_role(step, tool)
+        case Spelling.JSON:
+            return {**step.arguments}
+        case Spelling.WORDS:
+            return read_words(step.arguments, tool.parameters)
+
+
+def _others(step: Step, tools: Iterable[str]) -> str:
+    """Return which tools there are, where somebody has named one that there is not."""
+    if step.spelling is Spelling.ROLES:
+        return ""
+    names = get_close_matches(step.tool, tools, n=3) or sorted(tools)
+    return f"; there is {', '.join([f'`{name}`' for name in names]) or 'none'}"
+
+
+def _by_role(step: Step, tool: ToolDefinition) -> dict[str, Any] | str:
     known = tool.parameters.get("properties", {})
     fitting: dict[str, Any] = {}
     for role, value in step.arguments.items():

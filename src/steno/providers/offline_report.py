@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 from steno.message import ToolResultMessage
 from steno.outcome import Outcome
+from steno.providers.offline_shown import fenced
 from steno.providers.offline_steps import Step
 
 _MOST_LINES: Final = 40
-_LONGEST_LINE: Final = 200
 _FAILED: Final = {
     Outcome.ERROR: "it failed",
     Outcome.DENIED: "it was not allowed",
@@ -53,9 +53,7 @@ def _shown(result: ToolResultMessage, *, from_the_end: bool) -> list[str]:
     lines = result.text.splitlines()
     if not lines:
         return []
-    shown = [line[:_LONGEST_LINE] for line in (_tail(lines) if from_the_end else _head(lines))]
-    fence = "`" * max(3, 1 + max(map(_longest_run, shown)))
-    return ["\n".join([fence, *shown, fence])]
+    return [fenced(_tail(lines) if from_the_end else _head(lines))]
 
 
 def _head(lines: list[str]) -> list[str]:
@@ -66,12 +64,3 @@ def _head(lines: list[str]) -> list[str]:
 def _tail(lines: list[str]) -> list[str]:
     left = len(lines) - _MOST_LINES
     return lines if left <= 0 else [f"… {left} lines before these", *lines[-_MOST_LINES:]]
-
-
-def _longest_run(line: str) -> int:
-    """Return how many backticks follow each other in a line, at most."""
-    longest = run = 0
-    for character in line:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return longest

@@ -1,14 +1,19 @@
 """What the offline assistant understands: a sentence becomes steps, each a call of one tool.
 
 Every verb is a row of a table. Nothing is guessed: a sentence that fits no row is not understood,
-and then nothing of the whole request is done.
+and then nothing of the whole request is done. Where something is shown beside the words, some
+sentences only ask about that, and nothing is called for them.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from enum import Enum, auto
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from steno.providers.offline_words import Sentence, Word, sentences_of
 
@@ -21,15 +26,32 @@ I understand:
 - replace "OLD" with "NEW" in FILE
 - create FILE with "TEXT"
 - run COMMAND
+- call TOOL key=value, or call TOOL {"key": "value"}
+- what is in @FILE, or anything else about what you point at: I show how it begins
 Several of them, one a line or joined by "then", are done in order; one that begins with \
 "if it fails" is done only if the one before it failed."""
 
 _READERS: Final = frozenset({"read", "glob", "grep"})
 _SPECIAL: Final = re.compile(r"[][\\.^$*+?{}()|]")
 _LINES: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_CALL: Final = re.compile(
+    r"call\s+(?:the\s+)?(?:tool\s+)?`?(?P<name>[\w.-]+)`?(?:\s+with\b)?[:,]?(?:\s+(?P<rest>.*))?",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
-Arguments: TypeAlias = Mapping[str, str | int | bool]
+Arguments: TypeAlias = Mapping[str, Any]
+
+
+class Spelling(Enum):
+    """How the arguments of a step are named, and what their values are."""
+
+    ROLES = auto()
+    """By role; what a tool calls them is in its definition."""
+    JSON = auto()
+    """As the tool has them."""
+    WORDS = auto()
+    """By the names that the tool has for them; which of them are numbers, it has to say."""
 
 
 class Step(NamedTuple):
@@ -37,11 +59,11 @@ class Step(NamedTuple):
 
     tool: str
     arguments: Arguments
-    """By role; what a tool calls them is in its definition."""
     doing: str
     """What is done, in words: "read `a.py`"."""
     only_if_failed: int | None = None
     """The number of the step that has to fail before this one is done."""
+    spelling: Spelling = Spelling.ROLES
 
     @property
     def is_reader(self) -> bool:
@@ -55,12 +77,21 @@ class Understood(NamedTuple):
     steps: tuple[Step, ...] = ()
     unclear: str | None = None
     """The first sentence that was not understood; then there are no steps."""
+    looks: bool = False
+    """Whether it asks about what is shown."""
 
 
-def understand(text: str) -> Understood:
-    """Return the steps that a request asks for; none at all where it asks for help or for nothing."""
+def understand(text: str, *, is_shown: bool = False) -> Understood:
+    """Return the steps that a request asks for; none at all where it asks for help or for nothing.
+
+    `is_shown` says that there is something beside the words that they may be about.
+    """
     steps: list[Step] = []
+    looks = False
     for sentence in sentences_of(text):
+        if is_shown and _asks_about_shown(sentence.words()):
+            looks = True
+            continue
         found = _steps_of(sentence)
         if found is None or (sentence.is_condition and not steps):
             return Understood(unclear=sentence.text)
@@ -68,7 +99,7 @@ def understand(text: str) -> Understood:
         if len(found) > 1 and found[0].arguments["path"] in _read_before(steps, reason):
             found = found[1:]  # a file is read before it is edited, and once is enough
         steps += [step._replace(only_if_failed=reason) for step in found]
-    return Understood(tuple(steps))
+    return Understood(tuple(steps), looks=looks)
 
 
 def _tried_last(steps: list[Step]) -> int:
@@ -76,12 +107,12 @@ def _tried_last(steps: list[Step]) -> int:
     return max(number for number, step in enumerate(steps) if step.only_if_failed is None)
 
 
-def _read_before(steps: list[Step], reason: int | None) -> set[str | int | bool]:
+def _read_before(steps: list[Step], reason: int | None) -> set[object]:
     """Return the files whose content is known for certain once these steps are done."""
-    known: set[str | int | bool] = set()
+    known: set[object] = set()
     for step in steps:
-        if step.tool == "bash":
-            known.clear()  # a command may change any of them
+        if step.tool == "bash" or step.spelling is not Spelling.ROLES:
+            known.clear()  # a command, or a tool that we do not know, may change any of them
         elif step.tool == "read" and step.only_if_failed in (None, reason):
             known.add(step.arguments["path"])
     return known
@@ -93,6 +124,18 @@ def _steps_of(sentence: Sentence) -> tuple[Step, ...] | None:
         return ()
     parse = _VERBS.get(words[0].lower)
     return None if parse is None else parse(words[1:], sentence.text)
+
+
+def _asks_about_shown(words: list[Word]) -> bool:
+    """Tell whether a sentence is about what is shown: it asks, or says to read what it points at."""
+    if not words:
+        return False
+    first, rest = words[0], _drop(words[1:], _FILLERS | {"file"})
+    if first.text.startswith("@") or first.lower in _ASKING:
+        return True
+    if first.lower not in _READING:
+        return False
+    return not rest or rest[0].text.startswith("@") or rest[0].lower.rstrip(".?!") in _SHOWN
 
 
 # -- verbs -----------------------------------------------------------------------------------
@@ -187,21 +230,51 @@ def _run(words: list[Word], text: str) -> Steps | None:
     return (Step("bash", {"command": command}, f"run {_code(command)}"),) if command else None
 
 
+def _call(_: list[Word], text: str) -> Steps | None:
+    found = _CALL.fullmatch(text)
+    if found is None:
+        return None
+    rest = (found["rest"] or "").strip()
+    words = Sentence(rest).words()
+    if len(words) == 1 and words[0].is_quoted and words[0].text.lstrip().startswith("{"):
+        rest = words[0].text.strip()  # a fence around it, or backticks
+    is_json = rest.startswith("{")
+    arguments = _json_object(rest) if is_json else _pairs(rest)
+    if arguments is None:
+        return None
+    spelling = Spelling.JSON if is_json else Spelling.WORDS
+    name = found["name"]
+    return (Step(name, arguments, f"call {_code(name)}", spelling=spelling),)
+
+
+_READING: Final = ("read", "show", "open", "print", "view", "cat")
 _VERBS: Final[Mapping[str, Callable[[list[Word], str], Steps | None]]] = {
     **dict.fromkeys(("help", "help?", "?"), _help),
     **dict.fromkeys(("list", "ls"), _list),
-    **dict.fromkeys(("read", "show", "open", "print", "view", "cat"), _read),
+    **dict.fromkeys(_READING, _read),
     **dict.fromkeys(("find", "glob"), _find),
     **dict.fromkeys(("search", "grep"), _search),
     **dict.fromkeys(("replace", "change"), _replace),
     **dict.fromkeys(("create", "write"), _create),
     **dict.fromkeys(("run", "execute", "$"), _run),
+    "call": _call,
 }
 
 # -- parts of sentences ----------------------------------------------------------------------
 
 _FILLERS: Final = frozenset({"the", "a", "an", "me", "of", "contents"})
 _IN: Final = frozenset({"in", "under", "inside", "below"})
+_ASKING: Final = frozenset(
+    {"what", "what's", "which", "who", "why", "how", "where", "when", "is", "are", "does"}
+    | {"summarise", "summarize", "explain", "describe", "tell", "look", "see"}
+    | {"review", "compare", "translate", "transcribe"}
+)
+"""How sentences begin that ask about something; without anything shown they are not understood."""
+_SHOWN: Final = frozenset(
+    {"it", "this", "that", "these", "them", "text", "resource"}
+    | {"image", "images", "picture", "screenshot"}
+)
+"""What somebody calls what is shown."""
 
 
 def _drop(words: list[Word], idle: frozenset[str], *, keep: int = 1) -> list[Word]:
@@ -237,6 +310,23 @@ def _lines(rest: list[str]) -> dict[str, int] | None:
     if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
         return None
     return {"offset": int(first), "limit": int(last) - int(first) + 1}
+
+
+def _json_object(text: str) -> Arguments | None:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def _pairs(text: str) -> Arguments | None:
+    """Return what `key=value "key=two words"` says; None if that is not what it is."""
+    try:
+        words = [word.partition("=") for word in shlex.split(text)]
+    except ValueError:  # a quote without another one
+        return None
+    pairs = {name: value for name, sign, value in words if name and sign}
+    return pairs if len(pairs) == len(words) else None
 
 
 def _code(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 _QUOTED: Final = (
     r"```[^\n`]*\n(?P<fence>.*?)^[ \t]*```"
-    r"|(?<![^\s(=,:])(?:"  # a quote begins a word: an apostrophe is none
+    r"|(?<![^\s(=,:{\[])(?:"  # a quote begins a word: an apostrophe is none
     r'"(?P<double>(?:[^"\\]|\\.)*)"'
     r"|'(?P<single>[^'\n]*)'(?![^\s.,;:!?)])"
     r"|`(?P<code>[^`\n]*)`)"
