@@ -37,7 +37,9 @@ async def main() -> None:
 
         print("a resource and a tool in one run")
         call = ToolCall.create("mcp__library__find_book", {"author": "Woolf"}, id="c1")
-        provider = ScriptedProvider([ChatMessage.assistant(None, [call]), "Orlando, for two weeks."])
+        provider = ScriptedProvider(
+            [ChatMessage.assistant(None, [call]), "Orlando, for two weeks."]
+        )
         inputs = Inputs(servers=servers)
         agent = Agent(
             provider,

@@ -25,6 +25,7 @@
     │   └── Unavailable               the store cannot be read or written: disk, rights, server
     ├── ToolFailed                  nothing came of a tool call, and the model should read why
     ├── Unresolved                  what a message points at could not be opened; nothing was sent
+    ├── Unrecognised                text in an image could not be recognised; it says what to do
     └── ServerFailed                an MCP server could not be started, said no, or is gone
 
 An exception names the rule and the place, never the content: it may end up in a log
@@ -233,6 +234,10 @@ class ToolFailed(StenoError):
 
 class Unresolved(StenoError):
     """What a message points at could not be opened, so nothing was sent; it may be said again."""
+
+
+class Unrecognised(StenoError):
+    """An engine for OCR is not installed, or failed; the message says what to do."""
 
 
 class ServerFailed(StenoError):

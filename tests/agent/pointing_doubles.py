@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from steno.agent import Notice, NoticeCode
 from steno.content import FileReference, Image, ImageFile, RecognitionMode, Resource, Text
 from steno.entry import Payload, Resolution, ResolutionStatus
+from steno.errors import Unrecognised
 from steno.inputs.inputs import Inputs
 from steno.inputs.mcp.resources import Resources
-from steno.inputs.ocr.engine import Unrecognised
+from steno.inputs.ocr.engine import Reading
 from steno.message import UserMessage
 from steno.ports import Finding, Pointer, Viewer
 from steno.request import Request
@@ -160,21 +161,14 @@ class Shelves:
         return await self._inner.changes(pointer, resolution)
 
 
-class Reading(NamedTuple):
-    """What stands in an image."""
-
-    text: str = "Pay 12 EUR"
-    confidence: float | None = 0.97
-    language: str | None = "en"
-    engine: str = "scribe 1.0"
-    duration_s: float = 0.25
+RECEIPT = Reading("Pay 12 EUR", 0.97, "en", "scribe 1.0", 0.25)
 
 
 class Scribe:
     """Recognises the same in every image, or nothing at all (`Reads`)."""
 
     def __init__(self, reading: Reading | None = None, *, fails: bool = False) -> None:
-        self._reading = Reading() if reading is None else reading
+        self._reading = RECEIPT if reading is None else reading
         self.fails = fails
         self.count = 0
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from steno import InvalidValue
-from steno.cli.servers import FoundServers, find_servers
+from steno.cli.servers import FoundServers, describe_server, find_servers
 from tests.cli.configured import Places
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "mcp.md"
@@ -100,8 +100,28 @@ def test_one_s_own_server_counts_before_that_of_a_trusted_project(places: Places
 
 def test_one_s_own_settings_can_switch_a_server_of_a_project_off(places: Places) -> None:
     write(places.project / ".mcp.json", time={"command": "c"})
-    [time] = found(places, places.trusting(USER + "disabled = true\n")).specs
-    assert not time.is_usable
+    for user in (USER + "disabled = true\n", "[mcp_servers.time]\ndisabled = true\n"):
+        servers = found(places, places.trusting(user))
+        assert [spec.is_usable for spec in servers.specs] == [False]
+        assert servers.notes == ()
+
+
+def test_only_servers_that_somebody_wants_are_said_not_to_be_started(places: Places) -> None:
+    off = {"command": "c", "disabled": True}
+    write(places.project / ".mcp.json", time={"command": "c"}, off=off, git={"command": "g"})
+    [note] = found(places, "[mcp_servers.time]\ndisabled = true\n").notes
+    assert "servers not started: git; " in note
+
+
+def test_a_server_that_is_only_switched_off_is_described_without_what_it_does_not_have(
+    places: Places,
+) -> None:
+    [time] = found(places, "[mcp_servers.time]\ndisabled = true\n").specs
+    assert describe_server(time) == {
+        "kind": "",
+        "state": "disabled",
+        "from": str(places.user_file),
+    }
 
 
 def test_a_file_that_a_person_names_counts_most_and_the_last_of_them_before_all(
@@ -167,10 +187,12 @@ def test_a_file_that_makes_no_sense_is_an_error_unless_a_stranger_wrote_it(
     file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(InvalidValue) as caught:
         found(places, places.trusting())
-    assert str(caught.value).startswith(f"{file}: {rule}")
+    told, way_out, _ = str(caught.value).partition("; --no-mcp does without all servers")
+    assert told.startswith(f"{file}: {rule}")
+    assert way_out
     servers = found(places, USER)
     assert [spec.name for spec in servers.specs] == ["time"]
-    assert servers.notes == (str(caught.value),)
+    assert servers.notes == (told,)
 
 
 def test_a_file_that_is_a_way_out_of_the_project_or_a_pipe_is_not_read(places: Places) -> None:
@@ -183,6 +205,34 @@ def test_a_file_that_is_a_way_out_of_the_project_or_a_pipe_is_not_read(places: P
     servers = found(places)
     assert servers.specs == ()
     assert "not a file" in servers.notes[0]
+
+
+def test_one_s_own_servers_are_not_started_among_the_files_of_a_stranger(
+    places: Places, tmp_path: Path
+) -> None:
+    user = USER + '[mcp_servers.here]\ncommand = "x"\ncwd = "."\n'
+    own = write(tmp_path / "own.json", own={"command": "x"})
+    theirs = write(places.project / "theirs.json", theirs={"command": "x"})
+    environ = {"HOME": str(places.home)}
+
+    def folders(user: str) -> dict[str, Path | None]:
+        specs = found(places, user, files=[own, theirs], environ=environ).specs
+        return {spec.name: spec.cwd for spec in specs}
+
+    anywhere = {"here": Path(), "theirs": None}
+    assert folders(user) == {"own": places.home, "time": places.home, **anywhere}
+    assert folders(places.trusting() + user) == {"own": None, "time": None, **anywhere}
+
+
+def test_a_stranger_cannot_fill_the_screen_with_servers_that_make_no_sense(places: Places) -> None:
+    odd = {f"no name {number}": 1 for number in range(1_000)}
+    fine = {f"server{number}": {"command": "x"} for number in range(1_000)}
+    write(places.project / ".mcp.json", **odd, **fine, a={"command": "x", "type": []})
+    servers = found(places)
+    assert not any(spec.is_usable for spec in servers.specs)
+    assert len(servers.notes) == 22
+    assert servers.notes[20].endswith("981 more are left out")
+    assert len(servers.notes[21]) < 1_000
 
 
 def test_a_named_file_has_to_be_there_and_to_make_sense(places: Places, tmp_path: Path) -> None:

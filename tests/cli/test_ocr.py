@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
 import re
+import select
+import subprocess
 import sys
+import termios
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from tests.cli.program import steno
+from tests.cli.program import COMMAND, run, steno
 from tests.inputs.ocr.drawing import picture, png
 
 TEXT = "Ship it on Friday, or tell Ada."
@@ -72,10 +80,71 @@ def test_tesseract_without_data_says_what_to_install(
     shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
-    told = steno("ocr", "--lang", "deu,eng", shot)
+    told = steno("ocr", "--engine", "tesseract", "--lang", "deu,eng", shot)
     assert (told.status, told.out) == (1, "")
     assert "Tesseract has no data for any language" in told.err
     assert "apt install tesseract-ocr-eng" in told.err
+
+
+def test_languages_without_data_are_left_to_the_other_engine(
+    shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
+    told = steno("ocr", "--lang", "deu,eng", shot)
+    assert (told.status, told.out) == (0, f"{TEXT}\n")
+    first, second = told.err.splitlines()
+    assert first.startswith("steno: --lang: Tesseract is not installed with data for deu, eng;")
+    assert "rapidocr 3." in second
+
+
+def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    told = run("ocr", tmp_path / "pipe.png")
+    assert (told.status, told.out) == (1, "")
+    assert told.err.endswith("is a device, pipe or socket, not a file; - reads from stdin\n")
+
+
+def test_ctrl_c_ends_it_in_the_middle_of_an_image(tmp_path: Path) -> None:
+    line = "the quick brown fox jumps over the lazy dog " * 6
+    page = picture("\n".join([line] * 160), size=16)  # about a minute of work
+    (tmp_path / "page.png").write_bytes(png(page))
+    with at_terminal("ocr", "page.png", folder=tmp_path) as (process, terminal):
+        assert shows(terminal, "page.png … 4 s")  # by now it is at work
+        os.write(terminal, b"\x03")
+        assert process.wait(timeout=15) == 130
+
+
+@contextmanager
+def at_terminal(*arguments: str, folder: Path) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+    """Run the program with a terminal that can interrupt it."""
+    main_end, other_end = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=folder,
+        stdin=other_end,
+        stdout=other_end,
+        stderr=other_end,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(other_end)
+    try:
+        yield process, main_end
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main_end)
+
+
+def shows(terminal: int, words: str) -> bool:
+    """Wait until a terminal shows some words; it is written to every second."""
+    shown = b""
+    while words.encode() not in shown and select.select([terminal], [], [], 20)[0]:
+        try:
+            shown += os.read(terminal, 65_536)
+        except OSError:  # the program has ended
+            break
+    return words.encode() in shown
 
 
 def test_languages_are_not_for_every_engine(shot: Path) -> None:

@@ -70,7 +70,7 @@ def test_nothing_is_sent_if_a_file_is_not_there_and_it_can_be_said_again(
         assert (told.status, told.out, model.seen) == (1, "", [])
         assert told.err.splitlines()[-1] == (
             "steno: nothing was sent: 'note.md': there is no such file or folder; do you mean "
-            "'notes.md'?; when that is mended, -c --retry says it again"
+            "'notes.md'? (write \\@ if none is meant); -c --retry tries the same again, -c -p says something else"
         )
         (project / "note.md").write_text("four\n", encoding="utf-8")
         told = steno("-c", "--retry")
@@ -104,14 +104,17 @@ def test_without_a_session_nobody_is_told_how_to_go_on_with_it(home: Path) -> No
     with speaking(home) as model:
         told = steno("-p", "See @gone.md", "--no-session", "-q")
     assert (told.status, told.out, model.seen) == (1, "", [])
-    assert told.err == "steno: nothing was sent: 'gone.md': there is no such file or folder\n"
+    why = "'gone.md': there is no such file or folder (write \\@ if none is meant)"
+    assert told.err == f"steno: nothing was sent: {why}\n"
 
 
 def test_a_session_that_was_named_is_named_to_go_on_with(home: Path) -> None:
     with speaking(home, "First."):
         steno("-p", "Begin.")
         told = steno("-r", "last", "-p", "See @gone.md", "-q")
-    assert told.err.endswith("; when that is mended, -r last --retry says it again\n")
+    assert told.err.endswith(
+        "; -r last --retry tries the same again, -r last -p says something else\n"
+    )
 
 
 @pytest.mark.requirement("S2-14")
@@ -129,8 +132,8 @@ def test_what_a_rule_denies_is_not_read_whoever_points_at_it(
 @pytest.mark.parametrize(
     ("prompt", "why"),
     [
-        ("@notes.md:4", "'notes.md': has no line 4, only 3 lines"),
-        ("@notes.md:2-9", "'notes.md': has no line 4, only 3 lines"),
+        ("@notes.md:4", "'notes.md': has only 3 lines, so line 4 is not there"),
+        ("@notes.md:2-9", "'notes.md': has only 3 lines, so 2-9 is not there; name 2-3"),
         ("@data.bin", "'data.bin': is not text but "),
         ("@link.md", "'link.md': "),
     ],

@@ -186,7 +186,7 @@ def test_an_image_that_must_be_seen_fails_where_it_cannot_be_and_is_said_again_a
         told = steno("-p", "When?", "--image", shot, "--image-mode", "vision", "-q")
         assert (told.status, told.out, model.seen) == (1, "", [])
         assert "the model takes no images; send it as text with mode ocr or auto" in told.err
-        assert "-c --retry says it again" in told.err
+        assert "-c --retry tries the same again" in told.err
         shot.unlink()
         told = steno("-c", "--retry", "--image-mode", "ocr")
     assert (told.status, told.out) == (0, "Friday.\n")
@@ -222,7 +222,7 @@ def test_what_a_rule_allows_is_fetched(home: Path, rule: str) -> None:
     assert seen(model) == [ADDRESS]
     [row] = rows()
     assert (row["name"], row["how"]) == (url, "vision")
-    assert row["details"]["approved_by"] == f"allow fetch({rule})"
+    assert row["details"]["allowed_by"] == f"allow fetch({rule})"
     assert "hush" not in str(row) + told.err
     check_sound()
 
@@ -232,3 +232,9 @@ def test_an_address_that_a_rule_does_not_cover_is_not_fetched(home: Path) -> Non
         for rule in ("fetch(http://127.0.0.1:*/other/**)", "fetch(https://127.0.0.1:*/**)", "read"):
             assert steno("-p", "See.", "--image", url, "--allow", rule, "-q").status == 1
     assert model.seen == []
+
+
+def test_an_image_in_the_home_of_nobody_is_an_error_like_any_other() -> None:
+    told = steno("-p", "See.", "--image", "~nobody-here-9/a.png", "--model", "offline")
+    assert told.status == 1
+    assert "--image: ~nobody-here-9/a.png is in no home folder there is" in told.err

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.inputs.ocr import Ocr, engine_for
+from steno.inputs import Ocr, engine_for
 from tests.ocr_accuracy.parts import find_parts
 from tests.ocr_accuracy.samples import Sample, samples
 

@@ -68,6 +68,7 @@ LOADED_LATE = {
         *("steno.inputs.files", "steno.inputs.inputs", "steno.inputs.ocr.engine"),
         *("steno.inputs.images.images", "steno.inputs.images.limits", "steno.inputs.ocr.reading"),
         *("steno.inputs.mcp.servers", "steno.inputs.mcp.specs", "steno.inputs.mcp.tools"),
+        *("steno.inputs.mcp.prompts", "steno.inputs.mentions"),
     },
     "testing/__init__.py": {"steno.testing.strategies"},
 }

@@ -195,7 +195,7 @@ def _way_out(error: Exception, job: _Job) -> str:
     if not isinstance(error, Unresolved) or job.options.no_session:
         return ""
     session = "-c" if job.start.resume is None else "-r last"
-    return f"; when that is mended, {session} --retry says it again"
+    return f"; {session} --retry tries the same again, {session} -p says something else"
 
 
 async def _work(job: _Job, stopping: Stopping) -> RunResult:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+import signal
+import stat
 import sys
-from pathlib import Path
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,17 +20,18 @@ from steno.cli.commands import Commands, Misused
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.printable import on_one_line, printable
 from steno.cli.waiting import Waiting
-from steno.errors import StenoError
+from steno.errors import Unrecognised
 from steno.inputs.images.opening import MOST_FILE_BYTES, BadImage
 from steno.inputs.images.prepare import for_ocr
-from steno.inputs.ocr import ENGINES, Engine, Ocr, Reading, Unrecognised, engine_for
+from steno.inputs.images.words import rounded_down
+from steno.inputs.ocr.apart import apart
+from steno.inputs.ocr.engine import Engine, Reading
+from steno.inputs.ocr.reading import ENGINES, Ocr, engine_for
+from steno.inputs.ocr.tesseract import TesseractOcr
 
 _FAILED: Final = 1
+_INTERRUPTED: Final = 128 + signal.SIGINT
 _STDIN: Final = "-"
-
-
-class _NoEngine(StenoError):
-    """Nothing is here that could recognise text; the message says what to install."""
 
 
 class _Failure(NamedTuple):
@@ -58,7 +62,8 @@ def add_commands(commands: Commands) -> None:
         type=_languages,
         default=(),
         metavar="LANG,...",
-        help="languages for Tesseract, as it names them: deu,eng",
+        help="languages for Tesseract, as it names them: deu,eng; with auto it is used if it has "
+        "data for them",
     )
     ocr.add_argument(
         "--json", action="store_true", help="print an object for each file, one a line"
@@ -71,7 +76,15 @@ def _languages(text: str) -> tuple[str, ...]:
 
 
 def _ocr(options: argparse.Namespace) -> int:
-    return asyncio.run(_read_all(options.files, Ocr(_engine(options)), as_json=options.json))
+    ocr = Ocr(_engine(options))
+    # Here, where Ctrl-C ends it: a thread that reads stdin would hold it until the end of the input.
+    piped = sys.stdin.buffer.read(MOST_FILE_BYTES + 1) if _STDIN in options.files else b""
+    try:
+        return asyncio.run(_read_all(options.files, ocr, piped, as_json=options.json))
+    except KeyboardInterrupt:
+        with suppress(OSError):
+            sys.stdout.flush()
+        os._exit(_INTERRUPTED)  # at once: Python would wait until lines are found, some seconds
 
 
 def _engine(options: argparse.Namespace) -> Engine:
@@ -80,13 +93,16 @@ def _engine(options: argparse.Namespace) -> Engine:
         raise Misused(
             "--lang: rapidocr needs no languages; leave it out, or use --engine tesseract"
         )
-    try:
-        return engine_for("tesseract" if options.lang else options.engine, languages=options.lang)
-    except Unrecognised as exc:
-        raise _NoEngine(str(exc)) from exc
+    engine = engine_for(options.engine, languages=options.lang)
+    if options.lang and not isinstance(engine, TesseractOcr):
+        note(
+            f"--lang: Tesseract is not installed with data for {', '.join(options.lang)};"
+            f" {engine.name} is used, which needs no languages"
+        )
+    return engine
 
 
-async def _read_all(files: list[str], ocr: Ocr, *, as_json: bool) -> int:
+async def _read_all(files: list[str], ocr: Ocr, piped: bytes, *, as_json: bool) -> int:
     """Read one image after the other, also if some cannot be read, and return the exit status."""
     status = 0
     waiting = Waiting()
@@ -94,7 +110,7 @@ async def _read_all(files: list[str], ocr: Ocr, *, as_json: bool) -> int:
         name = _shown(file)
         waiting.start(f"reading {name}" if number else f"loading models, then reading {name}")
         try:
-            came = await _read(file, ocr)
+            came = await _read(file, ocr, piped)
         finally:
             waiting.stop()
         if as_json:
@@ -107,11 +123,12 @@ async def _read_all(files: list[str], ocr: Ocr, *, as_json: bool) -> int:
     return status
 
 
-async def _read(file: str, ocr: Ocr) -> Reading | _Failure:
+async def _read(file: str, ocr: Ocr, piped: bytes) -> Reading | _Failure:
     """Read one image."""
     try:
-        data = await asyncio.to_thread(_bytes_of, file)
-        return await ocr.read(await asyncio.to_thread(for_ocr, data))
+        # Ctrl-C does not wait until a large image is decoded.
+        data = await apart(lambda: for_ocr(piped if file == _STDIN else _bytes_of(file)))
+        return await ocr.read(data)
     except OSError as exc:
         return _Failure(exc.strerror or type(exc).__name__)
     except (BadImage, Unrecognised) as exc:
@@ -120,10 +137,15 @@ async def _read(file: str, ocr: Ocr) -> Reading | _Failure:
 
 def _bytes_of(file: str) -> bytes:
     """Return what is in a file, or so much of it that it shows that it is too large."""
-    if file == _STDIN:
-        return sys.stdin.buffer.read(MOST_FILE_BYTES + 1)
-    with Path(file).open("rb") as opened:
+    with open(file, "rb", opener=_open_at_once) as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise BadImage("is a device, pipe or socket, not a file; - reads from stdin")
         return opened.read(MOST_FILE_BYTES + 1)
+
+
+def _open_at_once(file: str, flags: int) -> int:
+    """Open a file without waiting until somebody writes to it, if it is a pipe."""
+    return os.open(file, flags | os.O_NONBLOCK)
 
 
 def _shown(file: str) -> str:
@@ -139,7 +161,7 @@ def _print(name: str, reading: Reading, *, is_one_of_many: bool) -> None:
         paper.line(printable(reading.text))
     facts = [
         "no text was found" if not reading.text else "",
-        "" if reading.confidence is None else f"confidence {reading.confidence:.2f}",
+        "" if reading.confidence is None else f"confidence {rounded_down(reading.confidence)}",
         "" if reading.language is None else f"language {reading.language}",
         reading.engine,
         f"{reading.duration_s:.1f} s",

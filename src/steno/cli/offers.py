@@ -137,9 +137,8 @@ async def list_tools(desk: Desk) -> int:
 async def tools_at(desk: Desk) -> McpTools:
     """Return the tools of the servers that are asked, and tell what was left out of them."""
     asked = desk.asked
-    reads = {spec.name: spec.reads for spec in desk.servers.specs.values()}
     with desk.waits_for(_asking(asked)):
-        offered = await tools_of(asked, reads=reads)
+        offered = await tools_of(asked)
     for text in offered.notes:
         note(on_one_line(text))
     return offered

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from steno.cli.configuration import Loaded
+from steno.cli.nearest import advice
 from steno.cli.printable import on_one_line
 from steno.cli.servers import NOT_TRUSTED, FoundServers, find_servers
 from steno.cli.settings import Recogniser, Settings
+from steno.cli.tool_names import FOREIGN
 from steno.errors import InvalidValue
 from steno.inputs.images.limits import limits_for
 from steno.inputs.images.opening import MOST_FILE_BYTES, BadImage, check_kind
 from steno.inputs.inputs import Inputs
+from steno.inputs.mcp.names import name_of_server
 from steno.inputs.mcp.servers import Servers
 from steno.inputs.mcp.specs import ServerSpec
 from steno.inputs.mcp.tools import McpTools, tools_of
@@ -71,10 +74,24 @@ async def opened(
         foreign = McpTools((), ())
         if servers.names and takes_tools:
             say(f"starting {', '.join(servers.names)}")
-            reads = {spec.name: spec.reads for spec in servers.specs.values()}
-            foreign = await tools_of(map(servers.get, servers.names), reads=reads, fit=inputs.fit)
+            foreign = await tools_of(servers, fit=inputs.fit)
+        strangers = list(_rules_of_no_server(loaded.settings, named.specs))
         problems = [f"mcp {spec.name}: {spec.problem}" for spec in named.specs if _is_news(spec)]
-        yield Opened(inputs, servers, foreign.tools, (*named.notes, *problems, *foreign.notes))
+        yield Opened(
+            inputs, servers, foreign.tools, (*named.notes, *problems, *foreign.notes, *strangers)
+        )
+
+
+def _rules_of_no_server(settings: Settings, specs: Iterable[ServerSpec]) -> Iterator[str]:
+    """Tell of rules that allow nothing, since there is no server of that name."""
+    known = [name_of_server(spec.name) for spec in specs]
+    for rule in settings.allow:
+        server = "__".join(rule.tool.split("__")[:2])
+        is_foreign = server.startswith(FOREIGN) and "*" not in server
+        if is_foreign and server not in known:
+            names = [name.removeprefix(FOREIGN) for name in known]
+            told = advice(server.removeprefix(FOREIGN), names) if names else "none is set up"
+            yield f"rule {rule}: there is no such MCP server; {told}"
 
 
 def _is_news(spec: ServerSpec) -> bool:
@@ -87,7 +104,7 @@ def _inputs(settings: Settings, found: Found, workspace: Workspace, servers: Ser
     wire = "" if vendor is None or not isinstance(vendor.wire, str) else vendor.wire
     return Inputs(
         workspace,
-        limits=limits_for(wire),
+        image_limits=limits_for(wire),
         ocr=ocr_for(settings),
         transport=_transport,
         servers=servers,

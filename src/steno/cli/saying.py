@@ -18,6 +18,7 @@ from steno.cli.opening import Opened, image_on_disk
 from steno.content import Image, ImageData, RecognitionMode
 from steno.conversation import Conversation
 from steno.inputs.mcp.prompts import expand, parse_command
+from steno.inputs.mentions import is_address
 from steno.message import UserMessage
 
 
@@ -88,7 +89,7 @@ def _images(names: Sequence[str], folder: Path) -> list[str | ImageData]:
 
 
 def _image(name: str, folder: Path) -> str | ImageData:
-    if name.lower().startswith(("https://", "http://")):
+    if is_address(name):
         return name
     found = image_on_disk(name, folder)
     return found if isinstance(found, str) else ImageData(found)

@@ -15,7 +15,7 @@ TOOL_NAMES: Final = (
 """Those that come with the program."""
 _ALSO_RULED: Final = ("fetch",)
 """What is done for a person and not for a model, by rules all the same: images are fetched."""
-_FOREIGN: Final = "mcp__"
+FOREIGN: Final = "mcp__"
 """How the names of tools begin that servers bring."""
 
 
@@ -26,5 +26,5 @@ def check_tool(rule: Rule) -> None:
     """
     name = rule.tool
     known = (*TOOL_NAMES, *_ALSO_RULED)
-    if name not in known and "*" not in name and not name.startswith(_FOREIGN):
+    if name not in known and "*" not in name and not name.startswith(FOREIGN):
         raise InvalidValue(f"there is no tool {name}; {advice(name, known)}")

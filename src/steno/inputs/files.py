@@ -16,8 +16,17 @@ from typing import Final, assert_never, final
 from steno.content import FileReference, Text
 from steno.entry import Resolution, ResolutionStatus
 from steno.errors import ToolFailed
-from steno.inputs.extract import Extract, TooLong, extract
-from steno.inputs.listing import Listing, is_pattern, list_folder, matching, nearest
+from steno.inputs.extract import Extract, NotText, TooLong, extract
+from steno.inputs.listing import (
+    Listing,
+    TookTooLong,
+    entries_of,
+    is_pattern,
+    list_folder,
+    matching,
+    meant,
+    spelled,
+)
 from steno.inputs.seen import (
     SeenFile,
     SeenFiles,
@@ -27,13 +36,15 @@ from steno.inputs.seen import (
     changes_of,
     gone,
     read_seen,
+    unclear,
     unreadable,
 )
 from steno.ports import Capability, Finding, Viewer
 from steno.tools.descent import quoted
 from steno.tools.globs import printable
-from steno.tools.ripgrep import engine_for
+from steno.tools.ripgrep import engine_for as search_engine_for
 from steno.tools.search import Engine
+from steno.tools.searching import TIME_LIMIT_S
 from steno.tools.workspace import Fingerprint, Workspace
 from steno.value import Quiet
 
@@ -48,6 +59,8 @@ class FileLimits(Quiet, frozen=True, kw_only=True):
     """That a pattern may name."""
     most_listed: int = 500
     """Of what is in a folder; the rest is counted."""
+    most_s: float = TIME_LIMIT_S
+    """That looking through folders may take."""
 
 
 DEFAULT_LIMITS: Final = FileLimits()
@@ -89,7 +102,7 @@ class Files:
     ) -> tuple[str, ...]:
         """Return which of the files are not what they were when they were shown. Never raises.
 
-        Files that are `known` by now, and folders of them, are not looked at.
+        Files that are `known` by now are not looked at, and in folders their lines do not count.
         """
         workspace, seen = self._workspace, read_seen(resolution.details)
         if workspace is None or seen is None:
@@ -98,9 +111,7 @@ class Files:
             case SeenFile():
                 return await asyncio.to_thread(changes_of, workspace, (seen,), known)
             case SeenFolder():
-                if any(_is_in(path, seen.path) for path in known):
-                    return ()
-                return await self._changes_of_folder(workspace, seen)
+                return await self._changes_of_folder(workspace, seen, resolution, known)
             case SeenFiles():
                 return await self._changes_of_files(workspace, reference.path, seen, known)
             case _:
@@ -115,11 +126,13 @@ class Files:
                 f"{quoted(reference.path)}: there is no workspace, so no file can be opened;"
                 " name a folder to work in"
             )
-        name = await asyncio.to_thread(workspace.relative, reference.path)
+        name = await asyncio.to_thread(spelled, workspace, reference.path)
         if not await asyncio.to_thread(workspace.strict.exists, name):
             if is_pattern(reference.path):
                 return await self._show_matching(workspace, reference, viewer)
-            raise ToolFailed(await asyncio.to_thread(_not_there, workspace, name))
+            near = await meant(workspace, self._engine(workspace), name)
+            hint = "" if near is None else f"; do you mean {quoted(near)}?"
+            raise ToolFailed(f"{quoted(name)}: there is no such file or folder{hint}")
         rule = await _permitted(viewer, name, reference)
         if await asyncio.to_thread(_is_folder, workspace, name):
             return await self._show_folder(workspace, reference, name, rule=rule)
@@ -152,7 +165,7 @@ class Files:
         self, workspace: Workspace, reference: FileReference, viewer: Viewer
     ) -> Finding:
         _check_without_lines(reference, "a pattern")
-        names = await matching(workspace, self._engine(workspace), reference.path)
+        names = await self._matching(workspace, reference.path)
         if not names:
             raise ToolFailed(
                 f"{quoted(reference.path)}: no file fits; what is hidden or ignored is left out"
@@ -178,34 +191,54 @@ class Files:
     def _extracts(
         self, workspace: Workspace, reference: FileReference, names: Sequence[str]
     ) -> list[Extract]:
-        room = self._limits.most_bytes
+        most = room = self._limits.most_bytes
         extracts: list[Extract] = []
         contents: dict[str, bytes] = {}
-        try:
-            for name in names:
-                data = workspace.strict.read_file(name)
+        for name in names:
+            data = workspace.strict.read_file(name)
+            try:
                 extracts.append(extract(name, data, reference, most_bytes=room))
-                room -= len(extracts[-1].text.encode())
-                contents[name] = data
-        except TooLong:
-            raise ToolFailed(
-                f"{quoted(reference.path)}: {len(names)} files fit, which are together too long to"
-                " be shown; narrow the pattern"
-            ) from None
+            except NotText as exc:
+                raise _misfit(reference, name, f"is not text but {exc.kind}") from None
+            except TooLong:
+                if len(data) > most:
+                    too_long = f"has {len(data):,} bytes, and no more than {most:,} can be shown"
+                    raise _misfit(reference, name, too_long) from None
+                raise ToolFailed(
+                    f"{quoted(reference.path)}: {len(names)} files fit, which are together too long"
+                    f" to be shown, with more than {most:,} bytes; narrow the pattern"
+                ) from None
+            room -= len(extracts[-1].text.encode())
+            contents[name] = data
         for name, data in contents.items():
             workspace.strict.remember(name, data)
         return extracts
 
     # -- looking again -----------------------------------------------------------------------
 
-    async def _changes_of_folder(self, workspace: Workspace, seen: SeenFolder) -> tuple[str, ...]:
+    async def _changes_of_folder(
+        self,
+        workspace: Workspace,
+        seen: SeenFolder,
+        resolution: Resolution,
+        known: frozenset[str],
+    ) -> tuple[str, ...]:
+        inside = {_step_in(path, seen.path) for path in known} - {""}
         try:
             if not await asyncio.to_thread(workspace.strict.exists, seen.path):
                 return (gone(seen.path),)
-            listing = await self._listing(workspace, seen.path)
+            # With room for what came: nothing that was shown is left out because of it.
+            now = await self._listing(workspace, seen.path, more=len(inside))
+        except TookTooLong:
+            return (unclear(seen.path),)
         except ToolFailed:
             return (unreadable(seen.path),)
-        return () if _sha256(listing.text) == seen.sha256 else (changed(seen.path),)
+        before = _shown(resolution)
+        if before is None or not inside:
+            is_same = _sha256(now.text) == seen.sha256
+        else:
+            is_same = _is_alike(before, now, frozenset(map(printable, inside)))
+        return () if is_same else (changed(seen.path),)
 
     async def _changes_of_files(
         self, workspace: Workspace, pattern: str, seen: SeenFiles, known: frozenset[str]
@@ -214,31 +247,34 @@ class Files:
         if not is_pattern(pattern):
             return changes
         try:
-            names = await matching(workspace, self._engine(workspace), pattern)
+            names = await self._matching(workspace, pattern)
+        except TookTooLong:
+            return (*changes, unclear(pattern))
         except ToolFailed:
             return changes  # the folder is gone, and all of its files with it
         known |= {file.path for file in seen.files}
         return (*changes, *came([name for name in names if name not in known]))
 
-    async def _listing(self, workspace: Workspace, name: str) -> Listing:
-        most = self._limits.most_listed
-        return await list_folder(workspace, self._engine(workspace), name, most=most)
+    async def _matching(self, workspace: Workspace, pattern: str) -> list[str]:
+        engine, limit_s = self._engine(workspace), self._limits.most_s
+        return await matching(workspace, engine, pattern, limit_s=limit_s)
+
+    async def _listing(self, workspace: Workspace, name: str, *, more: int = 0) -> Listing:
+        most, limit_s = self._limits.most_listed + more, self._limits.most_s
+        return await list_folder(workspace, name, most=most, limit_s=limit_s)
 
     def _engine(self, workspace: Workspace) -> Engine:
-        return engine_for(workspace) if self._given is None else self._given
+        return search_engine_for(workspace) if self._given is None else self._given
 
 
 async def _permitted(viewer: Viewer, name: str, reference: FileReference) -> str:
     """Return what allows a file or folder to be read. Raises ToolFailed."""
     first, last = reference.start_line, reference.end_line or reference.start_line
     preview = name if first is None else f"{name}, lines {first} to {last}"
-    return await viewer.permits("read", Capability.READ, name, preview=preview)
-
-
-def _not_there(workspace: Workspace, name: str) -> str:
-    near = nearest(workspace, name)
-    hint = "" if near is None else f"; do you mean {quoted(near)}?"
-    return f"{quoted(name)}: there is no such file or folder{hint}"
+    try:
+        return await viewer.permits("read", Capability.READ, name, preview=preview)
+    except ToolFailed as exc:
+        raise ToolFailed(f"{printable(name)}: {exc}") from exc
 
 
 def _is_folder(workspace: Workspace, name: str) -> bool:
@@ -258,5 +294,36 @@ def _sha256(text: str) -> str:
     return Fingerprint.of(text.encode()).sha256
 
 
-def _is_in(path: str, folder: str) -> bool:
-    return folder == "." or path.startswith(f"{folder}/")
+def _misfit(reference: FileReference, name: str, why: str) -> ToolFailed:
+    """Return why a file that a pattern names spoils it; nobody has named that file."""
+    return ToolFailed(
+        f"{quoted(reference.path)}: fits {printable(name)}, which {why}; narrow the pattern"
+    )
+
+
+# -- folders that were listed ----------------------------------------------------------------
+
+
+def _shown(resolution: Resolution) -> Listing | None:
+    """Return the listing that the model was shown, if the record has it."""
+    left_out = (resolution.details or {}).get("left_out")
+    match resolution.content:
+        case (Text(text),) if isinstance(left_out, int):
+            return Listing(text, left_out)
+        case _:
+            return None
+
+
+def _step_in(path: str, folder: str) -> str:
+    """Return what in a folder a path leads to; nothing if it leads elsewhere."""
+    if folder == ".":
+        return "" if path.startswith("/") else path.partition("/")[0]
+    is_inside = path.startswith(f"{folder}/")
+    return path[len(folder) + 1 :].partition("/")[0] if is_inside else ""
+
+
+def _is_alike(before: Listing, now: Listing, known: frozenset[str]) -> bool:
+    """Compare two listings but for what is known; of what was only counted nothing is known."""
+    lines = {name: line for name, line in entries_of(before).items() if name not in known}
+    others = {name: line for name, line in entries_of(now).items() if name not in known}
+    return lines.items() <= others.items() if before.left_out else lines == others

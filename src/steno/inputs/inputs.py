@@ -5,7 +5,9 @@ Each kind of thing has a file or folder of its own here; this one only hands out
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
+from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
@@ -14,6 +16,7 @@ from msgspec.structs import replace
 from steno.content import (
     FileReference,
     Image,
+    ImageBlob,
     ImageData,
     ImageFile,
     ImageSource,
@@ -23,13 +26,14 @@ from steno.content import (
     Text,
 )
 from steno.entry import Resolution
+from steno.errors import InvalidValue
 from steno.inputs.files import DEFAULT_LIMITS, FileLimits, Files
 from steno.inputs.images.images import Images, Reads
 from steno.inputs.images.limits import ImageLimits, limits_for
 from steno.inputs.images.prepare import prepare
 from steno.inputs.mcp.resources import Resources
 from steno.inputs.mcp.servers import Servers
-from steno.inputs.mentions import read_mentions
+from steno.inputs.mentions import image_at, is_address, read_mentions
 from steno.message import UserMessage
 from steno.ports import Finding, Pointer, Transport, Viewer
 from steno.tools.text_file import image_type
@@ -52,33 +56,36 @@ class Prompt(NamedTuple):
 class Inputs:
     """Reads what people point at, and opens it (`steno.ports.Resolver`).
 
-        inputs = Inputs(Workspace(folder))
+        inputs = Inputs(folder)
         agent = Agent(provider, conversation, tools=tools, resolver=inputs)
         await agent.run(inputs.prompt("What does @src/main.py:10-40 do?").message)
 
-    `limits` are those of the model's API for images, `ocr` recognises text where a model takes
-    none, `transport` fetches images by their address, and `servers` are those of resources.
-    Whatever is not given cannot be opened, and an error says so.
+    Where tools work in the same folder, they and this take one `Workspace`: what was pointed at
+    counts as read. `image_limits` are those of the model's API, `ocr` recognises text where a
+    model takes no images, `transport` fetches them by their address, and `servers` are those of
+    resources. Whatever is not given cannot be opened, and an error says so.
     """
 
     def __init__(
         self,
-        workspace: Workspace | None = None,
+        workspace: Workspace | str | PathLike[str] | None = None,
         *,
         file_limits: FileLimits = DEFAULT_LIMITS,
-        limits: ImageLimits = _ANY_WIRE,
+        image_limits: ImageLimits = _ANY_WIRE,
         ocr: Reads | None = None,
         transport: Callable[[], Transport] | None = None,
         servers: Servers | None = None,
         resource_ttl_s: float = 3600,
     ) -> None:
-        """Take where to look, and with what. Opens nothing."""
+        """Take where to look, and with what. Opens nothing. Raises InvalidValue."""
         servers = Servers((), folder=Path()) if servers is None else servers
+        workspace = _workspace(workspace)
         self._workspace = workspace
-        self._limits = limits
+        self._limits = image_limits
+        self._unsure: set[Pointer] = set()
         self._servers = servers
         self._files = Files(workspace, limits=file_limits)
-        self._images = Images(workspace, limits=limits, ocr=ocr, transport=transport)
+        self._images = Images(workspace, limits=image_limits, ocr=ocr, transport=transport)
         self._resources = Resources(
             servers.get,
             ttl_s={spec.name: spec.ttl_s for spec in servers.specs.values()},
@@ -93,8 +100,8 @@ class Inputs:
         text: str,
         *,
         appended: str = "",
-        images: Iterable[str | ImageSource | Image] = (),
-        mode: RecognitionMode = RecognitionMode.AUTO,
+        images: Iterable[str | PathLike[str] | ImageSource | Image] = (),
+        mode: RecognitionMode | str = RecognitionMode.AUTO,
     ) -> Prompt:
         """Return a prompt as a message: `@path`, `@path:10-20`, `@server:uri` become blocks.
 
@@ -102,7 +109,9 @@ class Inputs:
         are paths, addresses or bytes, and `mode` is how all images are to be shown, but for those
         that say it themselves. May block, since it looks for files. Raises InvalidValue.
         """
-        mentions = read_mentions(text, workspace=self._workspace, servers=self._servers.names)
+        mode = _mode(mode)
+        mentions = read_mentions(text, workspace=self._workspace, servers=self._servers.specs)
+        self._unsure |= mentions.unsure
         pointed = [replace(b, mode=mode) if isinstance(b, Image) else b for b in mentions.blocks]
         shown = [_image(image, mode) for image in images]
         words = "\n\n".join([words for words in (mentions.text, appended) if words.strip()])
@@ -117,6 +126,12 @@ class Inputs:
 
     async def resolve(self, pointer: Pointer, viewer: Viewer) -> Finding:
         """Find out what is behind a pointer."""
+        finding = await self._resolve(pointer, viewer)
+        if finding.error is not None and pointer in self._unsure:
+            return replace(finding, error=f"{finding.error} (write \\@ if none is meant)")
+        return finding
+
+    async def _resolve(self, pointer: Pointer, viewer: Viewer) -> Finding:
         match pointer:
             case FileReference():
                 return await self._files.resolve(pointer, viewer)
@@ -149,13 +164,42 @@ class Inputs:
                 return await self._resources.changes(pointer, resolution)
 
 
-def _image(image: str | ImageSource | Image, mode: RecognitionMode) -> Image:
-    if isinstance(image, Image):
-        return image
-    if isinstance(image, str):
-        is_address = image.startswith(("https://", "http://"))
-        return Image(source=ImageUrl(image) if is_address else ImageFile(image), mode=mode)
-    if isinstance(image, ImageData):
-        mime_type = image_type(image.data) or _SOME_IMAGE
-        return Image(source=image, mime_type=mime_type, mode=mode)
-    return Image(source=image, mode=mode)
+def _workspace(given: object) -> Workspace | None:
+    if given is None or isinstance(given, Workspace):
+        return given
+    if isinstance(given, (str, PathLike)):
+        return Workspace(given)
+    raise InvalidValue(
+        f"inputs: the workspace must be a Workspace or the path of a folder, not {_type(given)}"
+    )
+
+
+def _mode(given: str) -> RecognitionMode:
+    try:
+        return RecognitionMode(given)
+    except ValueError:
+        known = ", ".join(RecognitionMode)
+        raise InvalidValue(f"inputs: the mode of images must be one of {known}") from None
+
+
+def _image(image: object, mode: RecognitionMode) -> Image:
+    match image:
+        case Image():
+            return image
+        case str() if is_address(image):
+            return Image(source=image_at(image), mode=mode)
+        case str() | PathLike():
+            return Image(source=ImageFile(os.fspath(image)), mode=mode)
+        case ImageData(data):
+            return Image(source=image, mime_type=image_type(data) or _SOME_IMAGE, mode=mode)
+        case ImageFile() | ImageUrl() | ImageBlob():
+            return Image(source=image, mode=mode)
+        case _:
+            raise InvalidValue(
+                "inputs: an image must be a path, an address, one of the sources of images"
+                f" (ImageFile, ImageData, ...) or an Image, not {_type(image)}"
+            )
+
+
+def _type(given: object) -> str:
+    return type(given).__name__

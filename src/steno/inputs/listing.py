@@ -1,7 +1,7 @@
 """What there is in a folder, which files a pattern names, and which name may have been meant.
 
-Files are found by the engine that searches for models, too, so that the same ones are left out:
-what is hidden, and what `.gitignore` and its like name. Nothing is asked here about permissions.
+The same is left out as where models search: what is hidden, and what `.gitignore` and its like
+name. Nothing is asked here about permissions.
 """
 
 from __future__ import annotations
@@ -9,20 +9,52 @@ from __future__ import annotations
 import asyncio
 import os
 import posixpath
+import re
+from collections.abc import Awaitable, Iterable
 from difflib import get_close_matches
-from itertools import chain, islice
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
 
 from steno.errors import InvalidValue, ToolFailed
 from steno.tools.descent import quoted
 from steno.tools.globs import below, names_hidden, printable
+from steno.tools.ignore import Ignored
 from steno.tools.search import Engine, check_existing
-from steno.tools.searching import TIME_LIMIT_S
 from steno.tools.workspace import Workspace
+
+T = TypeVar("T")
 
 _GLOB: Final = frozenset("*?[{")
 _MOST_COMPARED: Final = 2_000
 """Of the names in a folder, so many are compared with one that is not there."""
+_PATIENCE_S: Final = 3.0
+"""How long a file is looked for that may have been meant."""
+_SIZE: Final = re.compile(r" \([0-9,]+ bytes\)\Z")
+
+
+class TookTooLong(ToolFailed):
+    """It was not looked through in time."""
+
+
+async def _within(limit_s: float, name: str, work: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(limit_s):
+            return await work
+    except TimeoutError:
+        raise TookTooLong(
+            f"{quoted(name)}: not looked through after {limit_s:g} s; point at less of it"
+        ) from None
+
+
+def spelled(workspace: Workspace, path: str) -> str:
+    """Return what the workspace calls a path that a person wrote. Raises ToolFailed."""
+    try:
+        return workspace.relative(path)
+    except ToolFailed as exc:
+        real = Path(os.path.realpath(workspace.root / path))
+        if any(real.is_relative_to(root) for root in workspace.roots):
+            raise
+        raise ToolFailed(f"{exc}; its folder can be added with --add-dir") from exc
 
 
 # -- patterns --------------------------------------------------------------------------------
@@ -33,10 +65,12 @@ def is_pattern(path: str) -> bool:
     return not _GLOB.isdisjoint(path)
 
 
-async def matching(workspace: Workspace, engine: Engine, pattern: str) -> list[str]:
+async def matching(
+    workspace: Workspace, engine: Engine, pattern: str, *, limit_s: float
+) -> list[str]:
     """Return the names of all files that a pattern is about, in order.
 
-    `*` stops at a slash, as in a shell. Raises ToolFailed.
+    `*` stops at a slash, as in a shell. Raises ToolFailed, TookTooLong.
     """
     steps = pattern.split("/")
     fixed = next(number for number, step in enumerate(steps) if is_pattern(step))
@@ -45,12 +79,12 @@ async def matching(workspace: Workspace, engine: Engine, pattern: str) -> list[s
         folder = "/"
     try:
         # The slash says that the pattern begins in this folder, and not in any below it.
-        under = await asyncio.to_thread(workspace.relative, folder or ".")
+        under = await asyncio.to_thread(spelled, workspace, folder or ".")
         wants = below(under, f"/{rest}")
     except InvalidValue as exc:
         raise ToolFailed(f"{quoted(pattern)}: {exc}") from exc
     await asyncio.to_thread(check_existing, workspace, under)
-    names = await _files(engine, under, hidden=names_hidden(rest))
+    names = await _within(limit_s, under, engine.files(under, hidden=names_hidden(rest)))
     return await asyncio.to_thread(
         lambda: [each for each in names if each != under and wants(each)]
     )
@@ -66,35 +100,77 @@ class Listing(NamedTuple):
     left_out: int
 
 
-async def list_folder(workspace: Workspace, engine: Engine, name: str, *, most: int) -> Listing:
-    """List a folder: what lies in it, and not what lies deeper. Raises ToolFailed.
-
-    Folders in which there are no files to speak of are not among them.
-    """
-    await asyncio.to_thread(_check_readable, workspace, name)
-    names = await _files(engine, name, hidden=False)
-    return await asyncio.to_thread(_listing, workspace, name, names, most)
+async def list_folder(workspace: Workspace, name: str, *, most: int, limit_s: float) -> Listing:
+    """List a folder: what lies in it, and not what lies deeper. Raises ToolFailed, TookTooLong."""
+    listing = asyncio.to_thread(_listing, workspace, name, most)
+    return await _within(limit_s, name, listing)
 
 
-def _check_readable(workspace: Workspace, name: str) -> None:
-    """Raise ToolFailed unless a folder can be listed: an engine passes by what it cannot read."""
-    for _ in workspace.strict.files(name, enters=lambda _: False):
-        return
+def _listing(workspace: Workspace, name: str, most: int) -> Listing:
+    ignored = Ignored(lambda path: _read_rules(workspace, path), os.path.lexists)
+    inside = _look_into(workspace.strict, name)
 
+    def kept(names: Iterable[str], *, is_folder: bool) -> list[str]:
+        paths = {each: str(workspace.root / each) for each in names}
+        found = [
+            e for e, path in paths.items() if not ignored.leaves_out(path, is_folder=is_folder)
+        ]
+        return sorted(found)
 
-def _listing(workspace: Workspace, name: str, names: list[str], most: int) -> Listing:
-    start = 0 if name == "." else len(name) + 1
-    folders = sorted({each[start:].partition("/")[0] for each in names if "/" in each[start:]})
-    files = sorted([each for each in names if "/" not in each[start:]])
+    folders, files = kept(inside.folders, is_folder=True), kept(inside.files, is_folder=False)
     counts = f"{_counted(folders, 'folder')} and {_counted(files, 'file')}"
     lines = [f"{printable(name)}/ holds {counts}, without what is hidden or ignored:"]
-    lines += [f"{printable(folder)}/" for folder in folders[:most]]
+    lines += [f"{printable(_last(folder))}/" for folder in folders[:most]]
     for file in files[: max(0, most - len(folders))]:
-        lines.append(printable(file[start:]) + _size_of(workspace, file))
+        lines.append(printable(_last(file)) + _size_of(workspace, file))
     left_out = max(0, len(folders) + len(files) - most)
     if left_out:
         lines.append(f"[... {left_out:,} more ...]")
     return Listing("\n".join(lines) + "\n", left_out)
+
+
+def entries_of(listing: Listing) -> dict[str, str]:
+    """Return the lines of a listing that are about something, by its name as it is printed."""
+    lines = listing.text.splitlines()[1 : -1 if listing.left_out else None]
+    return {_SIZE.sub("", line).removesuffix("/"): line for line in lines}
+
+
+class _Inside(NamedTuple):
+    folders: list[str]
+    files: list[str]
+
+
+def _look_into(workspace: Workspace, folder: str) -> _Inside:
+    """Return what is in a folder, as the workspace spells it. Raises ToolFailed."""
+    folders: list[str] = []
+
+    def enters(below: str) -> bool:
+        folders.append(below)
+        return False
+
+    files = [file for file in workspace.files(folder, enters=enters) if file != folder]
+    return _Inside(folders, files)
+
+
+def _read_rules(workspace: Workspace, path: str) -> bytes | None:
+    """Read a file of rules, in the workspace or above it, where no model can put one."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        return workspace.read_file(path)
+    except ToolFailed:
+        pass
+    folder = Path(path).parent
+    if not any(folder in root.parents for root in workspace.roots):
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return None
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _counted(names: list[str], what: str) -> str:
@@ -109,47 +185,40 @@ def _size_of(workspace: Workspace, name: str) -> str:
         return ""  # it may not be read, or has gone since
 
 
-async def _files(engine: Engine, under: str, *, hidden: bool) -> list[str]:
-    try:
-        async with asyncio.timeout(TIME_LIMIT_S):
-            return await engine.files(under, hidden=hidden)
-    except TimeoutError:
-        raise ToolFailed(
-            f"{quoted(under)}: not looked through after {TIME_LIMIT_S:g} s; point at less of it"
-        ) from None
-
-
 # -- names that there are not ----------------------------------------------------------------
 
 
-def nearest(workspace: Workspace, name: str) -> str | None:
-    """Return what may be meant by a name that is not there: one like it, in the same folder.
+async def meant(workspace: Workspace, engine: Engine, name: str) -> str | None:
+    """Return what may be meant by a name that is not there.
 
-    If folders on the way are missing, the first of them is looked at.
+    That is the only file of this very name that lies deeper, or else one with a name like it.
     """
-    folder, missing = posixpath.split(name)
+    try:
+        files = await _within(_PATIENCE_S, name, engine.files(".", hidden=False))
+    except ToolFailed:
+        files = []
+    deeper = [file for file in files if file.endswith(f"/{name}")]
+    return deeper[0] if len(deeper) == 1 else await asyncio.to_thread(_nearest, workspace, name)
+
+
+def _nearest(workspace: Workspace, name: str) -> str | None:
+    """Return a name like one that is not there: step by step, as far as there is one."""
+    folder, steps = name, list[str]()
+    near = None
     try:
         while not workspace.exists(folder or "."):
-            folder, missing = posixpath.split(folder)
-        found = _closest(missing, _names_in(workspace, folder or "."))
-        if found is None:
-            return None
-        near = posixpath.join(folder, found)
-        whole = near + name[len(posixpath.join(folder, missing)) :]
-        return whole if workspace.exists(whole) else near
+            folder, step = posixpath.split(folder)
+            steps.insert(0, step)
+        for step in steps:
+            inside = _look_into(workspace, folder or ".")
+            known = [_last(each) for each in (*inside.folders, *inside.files)[:_MOST_COMPARED]]
+            found = step if step in known else _closest(step, known)
+            if found is None:
+                break
+            near = folder = posixpath.join(folder, found)
     except ToolFailed:
-        return None
-
-
-def _names_in(workspace: Workspace, folder: str) -> list[str]:
-    folders: list[str] = []
-
-    def enters(below: str) -> bool:
-        folders.append(below)
-        return False
-
-    found = chain(workspace.files(folder, enters=enters), folders)
-    return [each.rpartition("/")[2] for each in islice(found, _MOST_COMPARED)]
+        pass
+    return near
 
 
 def _closest(name: str, known: list[str]) -> str | None:

@@ -1,17 +1,20 @@
 r"""What a prompt points at with `@`: files, folders, patterns, images, resources of servers.
 
-    @src/main.py:10-20   @"a name with blanks.txt"   @docs/   @src/**/*.py
+    @src/main.py:10-20   @"a name with blanks.txt"   @docs/   @src/**/*.py   @~/notes.md
     @shot.png   @https://example.org/chart.png   @server:scheme://what
 
-The text stays as it was typed, but for the backslash of `\@`, which points at nothing; the blocks
-stand behind it. Nothing is opened here: it is only asked whether there is such a name.
+Lines may be written as compilers have them (`:10:5`), or GitHub (`#L10-L20`). The text stays as it
+was typed, but for the backslash of `\@`, which points at nothing; the blocks stand behind it.
+Nothing is opened here: it is only asked whether there is such a name.
 """
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
 from typing import Final, NamedTuple
 from unicodedata import category
 from urllib.parse import urlsplit
@@ -32,14 +35,21 @@ _MENTION: Final = re.compile(
     (?<! [^\s(\[{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c] ) (?P<escape> \\? ) @
     (?:
         (?P<quote> ["'] ) (?P<quoted> (?: (?!(?P=quote)) [^\n] )+ ) (?P=quote)
-        (?: : (?P<lines> [0-9]+ (?: - [0-9]+ )? ) )?
-      | (?P<bare> [^\s`"'<>|@] [^\s`"'<>|]* )
+        (?: : (?P<lines> [0-9]+ (?: - [0-9]* )? ) )?
+      | (?P<bare> (?: \\[ ](?=\S) | [^\s`"'<>|@] ) (?: \\[ ](?=\S) | [^\s`"'<>|] )* )
+      | (?P<unclosed> ["'] [^\s`"'<>|@]+ )
     )
     """,
     re.VERBOSE,
 )
-_WITH_LINES: Final = re.compile("(?P<path>.+):(?P<lines>[0-9]+(?:-[0-9]+)?)")
+_LINES: Final = (
+    re.compile("(?P<path>.+):(?P<lines>[0-9]+(?:-[0-9]*)?)"),
+    re.compile("(?P<path>.+):(?P<lines>[0-9]+):[0-9]+"),  # the column of a compiler's message
+    re.compile("(?P<path>.+)#(?P<lines>L[0-9]+(?:-L?[0-9]+)?)"),  # GitHub
+)
 _HERE: Final = (".", "./")
+_HOME: Final = "~/"
+_SURELY_PATHS: Final = ("/", "./", _HOME)
 _MOST_DIGITS: Final = 9
 _ADDRESS: Final = re.compile(r"https?://", re.IGNORECASE)
 _OF_SERVER: Final = re.compile(r"(?P<server>[^:/]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*://.*)")
@@ -48,6 +58,7 @@ _OPENED_BY: Final = {")": "(", "]": "[", "}": "{"}
 _MOST_TRIED: Final = 3
 """How many characters that look like punctuation are taken for part of a name, if one is there."""
 _LONGEST_WORD: Final = 200
+_MOST_NOTES: Final = 20
 
 _IMAGE: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
 # Other names with a dot need not be files: `@pytest.fixture`, `@first.last`.
@@ -70,11 +81,24 @@ class Mentions(NamedTuple):
     blocks: tuple[Pointer, ...]
     """In the order in which they are mentioned, each once."""
     notes: tuple[str, ...]
-    """What the person should know: what was not taken for a mention, or might not be one."""
+    """What the person should know: what was not taken for a mention."""
+    unsure: frozenset[Pointer] = frozenset()
+    """Blocks for paths that are not there, and may not have been meant as paths."""
+
+
+def is_address(text: str) -> bool:
+    """Tell whether something is to be fetched rather than opened as a file."""
+    return _ADDRESS.match(text) is not None
+
+
+def image_at(address: str) -> ImageUrl:
+    """Return an address of an image in the spelling that messages have. Raises InvalidMessage."""
+    scheme, colon, rest = address.partition(":")
+    return ImageUrl(scheme.lower() + colon + rest)
 
 
 def read_mentions(
-    text: str, *, workspace: Workspace | None, servers: Container[str] = ()
+    text: str, *, workspace: Workspace | None, servers: Collection[str] = ()
 ) -> Mentions:
     """Find what a prompt points at. May block, since it looks for files.
 
@@ -92,36 +116,43 @@ def read_mentions(
                 at = found.end("escape")
             elif found["bare"] is not None:
                 reader.take_word(found["bare"])
+            elif found["quoted"] is not None:
+                reader.take_path(found["quoted"], found["lines"] or "")
             else:
-                reader.take_path(found["quoted"], _lines_of(found["lines"]))
+                reader.note(found["unclosed"], "its quote is not closed; left as text")
     kept.append(text[at:])
-    return Mentions("".join(kept), tuple(reader.blocks), tuple(reader.notes))
+    unsure = frozenset(reader.unsure)
+    return Mentions("".join(kept), tuple(reader.blocks), _few([*reader.notes]), unsure)
 
 
-class _Lines(NamedTuple):
-    first: int | None = None
-    last: int | None = None
-
-
-_ALL: Final = _Lines()
+def _few(notes: list[str]) -> tuple[str, ...]:
+    """Return some notes, and how many more there would be: what is pasted can be full of `@`."""
+    if len(notes) <= _MOST_NOTES:
+        return tuple(notes)
+    return (
+        *notes[:_MOST_NOTES],
+        f"{len(notes) - _MOST_NOTES:,} more words with an @ are like that",
+    )
 
 
 class _Reader:
     """Gathers what is pointed at. Each thing counts once, and so does each note."""
 
-    def __init__(self, workspace: Workspace | None, servers: Container[str]) -> None:
+    def __init__(self, workspace: Workspace | None, servers: Collection[str]) -> None:
         self._workspace = workspace
         self._servers = servers
         self._there: dict[str, bool] = {}
         self.blocks: dict[Pointer, None] = {}
+        self.unsure: set[Pointer] = set()
         self.notes: dict[str, None] = {}
 
     def take_word(self, word: str) -> None:
         """Take what stands behind an `@`, up to the next blank: perhaps a path, or only a word."""
+        word = word.replace("\\ ", " ")
         bare = word if word in _HERE else _without_punctuation(word)
         if not bare:
             return
-        if _ADDRESS.match(bare):
+        if is_address(bare):
             self._take_address(bare)
         elif of_server := _OF_SERVER.fullmatch(bare):
             self._take_resource(of_server["server"], of_server["uri"])
@@ -130,15 +161,16 @@ class _Reader:
         else:
             self._take_missing(bare)
 
-    def take_path(self, path: str, lines: _Lines) -> None:
-        """Take a path that is meant as one."""
+    def take_path(self, path: str, lines: str) -> Pointer:
+        """Take a path that is meant as one, and some of its lines."""
+        path = _at_home(path)
         normal = posixpath.normpath(path)
         if normal == ".." or normal.startswith("../"):
             raise InvalidValue(
                 f"@{quoted(path)}: .. leads out of the working folder; add the folder with"
                 " --add-dir, and write its absolute path"
             )
-        is_image = lines == _ALL and _IMAGE.search(path) is not None
+        is_image = not lines and _IMAGE.search(path) is not None
         if is_image and is_pattern(path):
             is_image = self._is_there(path)
         block: Pointer
@@ -146,45 +178,54 @@ class _Reader:
             if is_image:
                 block = Image(source=ImageFile(path))
             else:
-                block = FileReference(path=path, start_line=lines.first, end_line=lines.last)
+                first, last = _numbers(path, lines)
+                block = FileReference(path=path, start_line=first, end_line=last)
         except InvalidMessage as exc:
             raise InvalidValue(f"@{quoted(path)}: {exc}") from exc
         self.blocks[block] = None
+        return block
+
+    def note(self, word: str, text: str) -> None:
+        """Tell the person something about a word."""
+        short = word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…"
+        self.notes[f"@{short}: {text}"] = None
 
     def _take_missing(self, word: str) -> None:
-        path, lines = _split(word)
-        if lines == _ALL and "/" not in path and "*" not in path and not _FILE.search(path):
-            self._note(word, "there is no such file; left as text")
-            return
-        self.take_path(path, lines)
-        if self._workspace is not None and not is_pattern(path):
-            self._note(word, "there is no such file; write \\@ if none is meant")
+        *_, (path, lines) = _splits(word)
+        if lines or self._looks_like_a_path(path):
+            block = self.take_path(path, lines)
+            if not is_pattern(path):
+                self.unsure.add(block)
+        else:
+            self.note(word, "there is no such file; left as text")
+
+    def _looks_like_a_path(self, word: str) -> bool:
+        if word.startswith(_SURELY_PATHS) or "*" in word or _FILE.search(word):
+            return True
+        folder, slash, _ = word.partition("/")  # packages are called so, too: `@types/node`
+        return bool(slash) and self._is_there(folder)
 
     def _take_address(self, address: str) -> None:
         try:
             is_image = _IMAGE.search(urlsplit(address).path) is not None
         except ValueError:
             is_image = False
-        if not is_image:
-            self._note(address, "only images are fetched from addresses; left as text")
-            return
-        scheme, colon, rest = address.partition(":")
-        self.blocks[Image(source=ImageUrl(scheme.lower() + colon + rest))] = None
+        if is_image:
+            self.blocks[Image(source=image_at(address))] = None
+        else:
+            self.note(address, "only images are fetched from addresses; left as text")
 
     def _take_resource(self, server: str, uri: str) -> None:
         if server not in self._servers:
+            near = get_close_matches(server, self._servers, n=1)
+            advice = f"do you mean {quoted(near[0])}? Or" if near else "configure it, or"
             raise InvalidValue(
-                f"@{quoted(server)}: there is no such server; configure it, or write \\@ if none"
-                " is meant"
+                f"@{quoted(server)}: there is no such server; {advice} write \\@ if none is meant"
             )
         self.blocks[Resource(server=server, uri=uri)] = None
 
-    def _note(self, word: str, text: str) -> None:
-        short = word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…"
-        self.notes[f"@{short}: {text}"] = None
-
-    def _names_something(self, reading: tuple[str, _Lines]) -> bool:
-        return self._is_there(reading[0])
+    def _names_something(self, reading: tuple[str, str]) -> bool:
+        return self._is_there(_at_home(reading[0]))
 
     def _is_there(self, path: str) -> bool:
         if path not in self._there:
@@ -193,34 +234,51 @@ class _Reader:
 
 
 def _exists(workspace: Workspace, path: str) -> bool:
+    """Tell whether there is something of a name, also if it may not be opened."""
     try:
         return workspace.exists(path)
     except ToolFailed:
-        return False  # outside, or no path at all
+        return os.path.lexists(workspace.root / path)
 
 
-def _readings(word: str, bare: str) -> Iterator[tuple[str, _Lines]]:
+def _at_home(path: str) -> str:
+    """Return a path with the home folder in place of `~`, if it begins with that."""
+    if not path.startswith(_HOME):
+        return path
+    return os.path.expanduser(path)  # noqa: PTH111 - Path would raise where there is no home
+
+
+def _readings(word: str, bare: str) -> Iterator[tuple[str, str]]:
     """Yield what a word can mean: punctuation belongs to the sentence, unless such a file exists."""
     for end in range(min(len(word), len(bare) + _MOST_TRIED), len(bare) - 1, -1):
-        yield word[:end], _ALL
-        path, lines = _split(word[:end])
-        if lines != _ALL:
-            yield path, lines
+        yield from _splits(word[:end])
 
 
-def _split(word: str) -> tuple[str, _Lines]:
-    found = _WITH_LINES.fullmatch(word)
-    return (word, _ALL) if found is None else (found["path"], _lines_of(found["lines"]))
+def _splits(word: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and the lines that a word may name, the longest path first."""
+    yield word, ""
+    for kind in _LINES:
+        if found := kind.fullmatch(word):
+            yield found["path"], found["lines"].replace("L", "")
 
 
-def _lines_of(text: str | None) -> _Lines:
+def _numbers(path: str, lines: str) -> tuple[int | None, int | None]:
     """Read `10` or `10-20`. Whether there are such lines is seen when they are opened."""
-    if text is None:
-        return _ALL
-    first, dash, last = text.partition("-")
+    if not lines:
+        return None, None
+    first, dash, last = lines.partition("-")
+    rule = ""
     if max(len(first), len(last)) > _MOST_DIGITS:
-        raise InvalidValue(f"@...:{text[:40]}: no file has so many lines")
-    return _Lines(int(first), int(last) if dash else None)
+        lines, rule = lines[:40], "no file has so many"
+    elif dash and not last:
+        rule = f"name the last one as well, such as {first}-{int(first) + 20}"
+    elif int(first) == 0:
+        rule = "they are counted from 1"
+    elif dash and int(last) < int(first):
+        rule = "the second must not be smaller"
+    if rule:
+        raise InvalidValue(f"@{quoted(path)}: lines {lines}: {rule}")
+    return int(first), int(last) if dash else None
 
 
 def _without_punctuation(word: str) -> str:

@@ -55,6 +55,12 @@ def read_seen(details: Mapping[str, Any] | None) -> Seen | None:
         return None
 
 
+def image_file(details: Mapping[str, Any] | None) -> SeenFile | None:
+    """Return the file that an image was read from; None if it came from elsewhere."""
+    seen = read_seen({**(details or {}), "kind": "file"})
+    return seen if isinstance(seen, SeenFile) else None
+
+
 def changes_of(
     workspace: Workspace, files: Iterable[SeenFile], known: frozenset[str]
 ) -> tuple[str, ...]:
@@ -92,6 +98,11 @@ def gone(name: str) -> str:
 def unreadable(name: str) -> str:
     """Say that nobody can tell: it is something else by now, or may not be read."""
     return f"{printable(name)} cannot be read any more"
+
+
+def unclear(name: str) -> str:
+    """Say that it would take too long to look."""
+    return f"{printable(name)} could not be looked through in time, so it may have changed"
 
 
 def came(names: Sequence[str]) -> tuple[str, ...]:

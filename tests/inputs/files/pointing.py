@@ -30,7 +30,7 @@ class Door:
     ) -> str:
         self.asked.append((tool, capability, subject))
         if subject in self.denied:
-            raise ToolFailed(f"permission denied: a rule forbids to read {subject}")
+            raise ToolFailed(f"permission denied (deny read({subject}))")
         if self.meanwhile is not None:
             self.meanwhile()
         return "the test"
@@ -79,6 +79,6 @@ def recorded(finding: Finding) -> Resolution:
     )
 
 
-def changes(files: Files, path: str, finding: Finding) -> tuple[str, ...]:
-    changes = files.changes(reference(path), recorded(finding))
+def changes(files: Files, path: str, finding: Finding, *known: str) -> tuple[str, ...]:
+    changes = files.changes(reference(path), recorded(finding), known=frozenset(known))
     return asyncio.run(asyncio.wait_for(changes, LIMIT_S))

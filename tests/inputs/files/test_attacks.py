@@ -14,7 +14,7 @@ from steno.tools.workspace import Workspace
 from tests.inputs.files.pointing import Door, error_of, reference, resolve, text_of, texts_of
 from tests.tools.engines import ENGINES, MakeEngine, plant
 
-OUTSIDE = "is outside of the folders that may be used"
+OUTSIDE = "is outside of the folders that may be used; its folder can be added with --add-dir"
 
 
 @pytest.mark.requirement("S2-11")
@@ -49,7 +49,7 @@ def test_a_link_is_decided_about_by_what_it_leads_to(workspace: Workspace, folde
     (folder / "real").write_text("SECRET\n")
     (folder / "link").symlink_to("real")
     finding = resolve(Files(workspace), "link", permits=Door(denied={"real"}))
-    assert "a rule forbids to read real" in error_of(finding)
+    assert error_of(finding) == "real: permission denied (deny read(real))"
 
 
 @pytest.mark.parametrize("inside", [True, False])
@@ -70,7 +70,7 @@ def test_a_link_that_takes_the_place_of_what_was_allowed_is_not_followed(
     for path, swap in (("ok/f", swap_file), ("ok", swap_folder)):
         error = error_of(resolve(Files(workspace), path, permits=Door(meanwhile=swap)))
         assert "SECRET" not in error
-        assert "has changed since it was allowed" in error or OUTSIDE in error
+        assert "has changed since it was allowed" in error or OUTSIDE.partition(";")[0] in error
 
 
 def swap_for_folder(path: Path) -> None:

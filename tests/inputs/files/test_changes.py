@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steno.entry import Resolution, ResolutionStatus
-from steno.inputs.files import Files
+from steno.inputs.files import FileLimits, Files
 from steno.ports import Finding
+from steno.tools.search import FileFound, Search
 from steno.tools.workspace import Workspace
-from tests.inputs.files.pointing import changes, recorded, reference, resolve
+from tests.inputs.files.pointing import changes, error_of, recorded, reference, resolve
 from tests.tools.engines import plant
 
 
@@ -68,6 +70,73 @@ def test_a_folder_tells_whether_its_listing_changed(workspace: Workspace, folder
     assert changes(files, "src", finding) == ("src is gone",)
     (folder / "src").touch()
     assert len(changes(files, "src", finding)) == 1
+
+
+def test_in_a_folder_only_what_is_known_is_no_news(workspace: Workspace, folder: Path) -> None:
+    plant(folder, {"src/a.py": "x", "src/b.py": "x", "src/lib/c.py": "x"})
+    files = Files(workspace)
+    news = ("src has changed since it was shown",)
+    for path in ("src", str(folder / "src")):
+        finding = resolve(files, path)
+        plant(folder, {"src/a.py": "longer", "src/new.py": "", "src/deep/er/d.py": ""})
+        known = ("src/a.py", "src/new.py", "src/deep/er/d.py", "elsewhere/x.py")
+        assert changes(files, path, finding, *known) == ()
+        assert changes(files, path, finding, *known[1:]) == news
+        plant(folder, {"src/b.py": "longer"})
+        assert changes(files, path, finding, *known) == news
+        assert changes(files, path, finding, *known, "src/b.py") == ()
+        (folder / "src" / "b.py").unlink()
+        assert changes(files, path, finding, *known) == news
+        shutil.rmtree(folder / "src")
+        plant(folder, {"src/a.py": "x", "src/b.py": "x", "src/lib/c.py": "x"})
+
+
+def test_in_the_working_folder_too_only_what_is_known_is_no_news(
+    workspace: Workspace, folder: Path
+) -> None:
+    plant(folder, {"a.py": "x"})
+    files = Files(workspace)
+    finding = resolve(files, ".")
+    plant(folder, {"a.py": "longer"})
+    assert changes(files, ".", finding, "a.py", "/elsewhere") == ()
+    plant(folder, {"b.py": ""})
+    assert changes(files, ".", finding, "a.py") == (". has changed since it was shown",)
+
+
+def test_what_is_known_does_not_push_others_out_of_a_long_listing(
+    workspace: Workspace, folder: Path
+) -> None:
+    plant(folder, {f"{number}.py": "x" for number in range(9)})
+    files = Files(workspace, limits=FileLimits(most_listed=3))
+    finding = resolve(files, ".")
+    plant(folder, {"00.py": "", "01.py": ""})
+    assert changes(files, ".", finding, "00.py", "01.py") == ()
+    assert changes(files, ".", finding) == (". has changed since it was shown",)
+    (folder / "2.py").unlink()
+    assert changes(files, ".", finding, "00.py", "01.py") == (". has changed since it was shown",)
+
+
+class Endless:
+    """An engine that looks until somebody stops it."""
+
+    async def files(self, under: str, *, hidden: bool) -> list[str]:
+        await asyncio.Event().wait()
+        return []
+
+    def search(self, search: Search) -> AsyncGenerator[FileFound, None]:
+        raise NotImplementedError
+
+
+def test_what_takes_too_long_to_look_at_is_not_said_to_be_gone(
+    workspace: Workspace, folder: Path
+) -> None:
+    plant(folder, {"a.py": "x"})
+    finding = resolve(Files(workspace), "*.py")
+    slow = Files(workspace, limits=FileLimits(most_s=0.01), engine=Endless())
+    assert changes(slow, "*.py", finding) == (
+        "*.py could not be looked through in time, so it may have changed",
+    )
+    assert "not looked through after 0.01 s" in error_of(resolve(slow, "*.py"))
 
 
 def test_a_pattern_tells_which_files_changed_came_and_went(

@@ -26,6 +26,7 @@ from tests.inputs.files.pointing import (
     resolve,
     text_of,
 )
+from tests.tools.engines import ENGINES, MakeEngine, plant
 
 
 @pytest.mark.requirement("S2-03", "S2-12", "S2-13")
@@ -100,7 +101,25 @@ def test_a_file_that_is_not_there_is_an_error_that_names_the_nearest(
     assert error_of(resolve(files, str(folder / "READNE"))) == (
         f"'READNE': {missing}; do you mean 'README'?"
     )
+    assert error_of(resolve(files, "SCR/mian.py")) == (
+        f"'SCR/mian.py': {missing}; do you mean 'src/Main.py'?"
+    )
+    assert error_of(resolve(files, "README/zzz")) == (
+        "'README/zzz': something on the way to it is not a folder"
+    )
     assert error_of(resolve(files, "zzz/zzz")) == f"'zzz/zzz': {missing}"
+
+
+@pytest.mark.requirement("S2-11")
+@pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
+def test_a_file_that_lies_deeper_is_suggested_if_there_is_only_one(
+    make: MakeEngine, workspace: Workspace, folder: Path
+) -> None:
+    plant(folder, {"src/lib/main.py": "", "src/x.rs": "", "other/x.rs": "", "maim.py": ""})
+    files = Files(workspace, engine=make(workspace))
+    for path in ("main.py", "lib/main.py"):
+        assert error_of(resolve(files, path)).endswith("; do you mean 'src/lib/main.py'?")
+    assert error_of(resolve(files, "x.rs")) == "'x.rs': there is no such file or folder"
 
 
 @pytest.mark.requirement("S2-11")
@@ -147,11 +166,12 @@ def test_only_the_lines_that_are_named_are_shown(
 @pytest.mark.parametrize(
     ("text", "lines", "error"),
     [
-        ("a\nb\n", (3,), "'f': has no line 3, only 2 lines"),
-        ("a\nb\n", (9, 12), "'f': has no line 9, only 2 lines"),
-        ("a\nb\n", (2, 12), "'f': has no line 3, only 2 lines"),
-        ("a", (2,), "'f': has no line 2, only 1 line"),
-        ("", (1,), "'f': has no line 1, only 0 lines"),
+        ("a\nb\n", (3,), "'f': has only 2 lines, so line 3 is not there"),
+        ("a\nb\n", (9, 12), "'f': has only 2 lines, so 9-12 is not there"),
+        ("a\nb\n", (2, 12), "'f': has only 2 lines, so 2-12 is not there; name 2"),
+        ("a\n" * 6, (5, 99), "'f': has only 6 lines, so 5-99 is not there; name 5-6"),
+        ("a", (2,), "'f': has only 1 line, so line 2 is not there"),
+        ("", (1,), "'f': has no lines, so line 1 is not there"),
     ],
 )
 def test_lines_that_there_are_not_are_an_error_that_says_how_many_there_are(
@@ -207,7 +227,10 @@ def test_a_file_that_is_too_long_says_which_lines_would_fit(
     (folder / "log").write_text("line\n" * 1000)
     files = Files(workspace, limits=FileLimits(most_bytes=1000))
     error = error_of(resolve(files, "log"))
-    advice = "is too long to be shown at once; name lines behind the path, such as :"
+    advice = (
+        "has 5,000 bytes, and no more than 1,000 can be shown at once, with the numbers of lines;"
+        " name lines behind the path, such as :"
+    )
     assert error.startswith(f"'log': {advice}1-")
     last = int(error.rpartition("-")[2])
     assert len(text_of(resolve(files, "log", 1, last)).encode()) <= 1000
@@ -219,7 +242,7 @@ def test_a_line_that_is_too_long_is_an_error(workspace: Workspace, folder: Path)
     (folder / "min.js").write_text("short\n" + "x" * 1000)
     files = Files(workspace, limits=FileLimits(most_bytes=500))
     assert error_of(resolve(files, "min.js", 2)).startswith(
-        "'min.js': line 2 alone is too long to be shown"
+        "'min.js': line 2 alone takes more than 500 bytes, and no more can be shown"
     )
 
 
@@ -280,13 +303,13 @@ def test_a_planner_reads_but_not_what_a_rule_forbids(workspace: Workspace, folde
     assert details_of(finding)["allowed_by"] == "default read"
     for path in ("secret/key", "link", str(folder / "link")):
         error = error_of(resolve(files, path, permits=permits))
-        assert error.startswith("permission denied")
+        assert error.startswith("secret/key: permission denied")
 
 
 @pytest.mark.requirement("S2-11", "S2-14")
 def test_what_is_denied_is_an_error_and_not_known(workspace: Workspace, folder: Path) -> None:
     (folder / "f").write_text("SECRET\n")
     finding = resolve(Files(workspace), "f", permits=Door(denied={"f"}))
-    assert error_of(finding) == "permission denied: a rule forbids to read f"
+    assert error_of(finding) == "f: permission denied (deny read(f))"
     with pytest.raises(ToolFailed, match="has not been read yet"):
         workspace.check_known("f", b"SECRET\n")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
 from steno.inputs.files import FileLimits, Files
 from steno.ports import Capability
+from steno.tools.search import FileFound, Search
 from steno.tools.workspace import Workspace
 from tests.inputs.files.pointing import (
     Door,
+    changes,
     details_of,
     error_of,
     resolve,
@@ -23,15 +26,17 @@ from tests.tools.engines import ENGINES, MakeEngine, plant
 both = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
 
 
-@both
 def test_a_folder_is_listed_without_what_is_hidden_or_ignored(
-    make: MakeEngine, workspace: Workspace, folder: Path
+    workspace: Workspace, folder: Path
 ) -> None:
     plant(
         folder,
         {
             ".git/": "",
             ".gitignore": "build/\n*.log\n",
+            "src/.ignore": "left/\n",
+            "src/left/x.py": "",
+            "src/build/x.py": "",
             "build/out": "x",
             "src/b.py": "x" * 1234,
             "src/a.py": "",
@@ -42,7 +47,7 @@ def test_a_folder_is_listed_without_what_is_hidden_or_ignored(
         },
     )
     door = Door()
-    finding = resolve(Files(workspace, engine=make(workspace)), "src", permits=door)
+    finding = resolve(Files(workspace), "src", permits=door)
     assert text_of(finding) == (
         "src/ holds 2 folders and 2 files, without what is hidden or ignored:\n"
         "lib/\nzoo/\na.py (0 bytes)\nb.py (1,234 bytes)\n"
@@ -59,13 +64,10 @@ def test_a_folder_is_listed_without_what_is_hidden_or_ignored(
     assert finding.note == ""
 
 
-@both
-def test_the_working_folder_and_an_added_one_are_listed_too(
-    make: MakeEngine, folder: Path, outside: Path
-) -> None:
+def test_the_working_folder_and_an_added_one_are_listed_too(folder: Path, outside: Path) -> None:
     plant(folder, {"a": "", "sub/b": ""})
     workspace = Workspace([folder, outside])
-    files = Files(workspace, engine=make(workspace))
+    files = Files(workspace)
     assert text_of(resolve(files, ".")).splitlines()[1:] == ["sub/", "a (0 bytes)"]
     listed = text_of(resolve(files, str(outside))).splitlines()
     assert listed[0].startswith(f"{outside}/ holds 0 folders and 1 file,")
@@ -83,6 +85,35 @@ def test_of_a_large_folder_the_rest_is_counted(workspace: Workspace, folder: Pat
         "[... 27 more ...]",
     ]
     assert finding.note == ".: holds 27 more names than are shown"
+
+
+class NoEngine:
+    """Fails a test that lets it look through everything."""
+
+    async def files(self, under: str, *, hidden: bool) -> list[str]:
+        raise AssertionError("nobody has to look deeper")
+
+    def search(self, search: Search) -> AsyncGenerator[FileFound, None]:
+        raise NotImplementedError
+
+
+def test_what_lies_deeper_is_not_looked_at_to_list_a_folder(
+    workspace: Workspace, folder: Path
+) -> None:
+    plant(folder, {"src/a.py": "", "src/lib/b.py": "", "src/empty/": ""})
+    (folder / "src" / "lib").chmod(0)
+    try:
+        finding = resolve(Files(workspace, engine=NoEngine()), "src")
+        assert changes(Files(workspace, engine=NoEngine()), "src", finding) == ()
+    finally:
+        (folder / "src" / "lib").chmod(0o700)
+    assert text_of(finding).splitlines()[1:] == ["empty/", "lib/", "a.py (0 bytes)"]
+
+
+def test_rules_above_the_workspace_count_for_a_folder(folder: Path) -> None:
+    plant(folder, {".git/": "", ".gitignore": "*.log\n", "sub/a.log": "", "sub/a.py": ""})
+    files = Files(Workspace([folder / "sub"]))
+    assert text_of(resolve(files, ".")).splitlines()[1:] == ["a.py (0 bytes)"]
 
 
 def test_an_empty_folder_is_a_folder(workspace: Workspace, folder: Path) -> None:
@@ -185,9 +216,26 @@ def test_files_that_are_too_long_together_are_an_error(workspace: Workspace, fol
     plant(folder, {f"{number}.py": "x" * 100 for number in range(4)})
     files = Files(workspace, limits=FileLimits(most_bytes=400))
     assert error_of(resolve(files, "*.py")) == (
-        "'*.py': 4 files fit, which are together too long to be shown; narrow the pattern"
+        "'*.py': 4 files fit, which are together too long to be shown, with more than 400 bytes;"
+        " narrow the pattern"
     )
     assert len(texts_of(resolve(files, "[01].py"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("big.png", b"\x89PNG\r\n\x1a\n", "is not text but an image (image/png) of 8 bytes"),
+        ("x.bin", b"\0\1\2\3", "is not text but binary data of 4 bytes"),
+        ("huge.txt", b"x" * 600, "has 600 bytes, and no more than 500 can be shown"),
+    ],
+)
+def test_a_pattern_that_names_what_cannot_be_shown_says_which_file_that_is(
+    workspace: Workspace, folder: Path, name: str, data: bytes, why: str
+) -> None:
+    plant(folder, {"a.py": "x", name: data})
+    files = Files(workspace, limits=FileLimits(most_bytes=500))
+    assert error_of(resolve(files, "*")) == f"'*': fits {name}, which {why}; narrow the pattern"
 
 
 @pytest.mark.parametrize("bad", ["denied", "binary"])

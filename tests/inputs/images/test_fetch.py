@@ -65,7 +65,7 @@ def test_an_image_is_fetched_with_permission_for_its_address() -> None:
             found = await fetch_image(url, Viewer(permits=permit), carrier)
             await carrier.close()
         assert found.data == PICTURE
-        assert found.approved_by == "fetch(*)"
+        assert found.allowed_by == "fetch(*)"
         asked = f"{server.url}/a/shot.png?size=2"
         assert permit.asked == [("fetch", Capability.NETWORK, asked)]
         assert [seen.path for seen in server.seen] == ["/a/shot.png?size=2"]
@@ -242,6 +242,12 @@ def fetch_from(web: Web, url: str, *addresses: str) -> bytes:
         "fe80::1",
         "fd00::1",
         "::ffff:127.0.0.1",
+        "::127.0.0.1",  # once meant the same
+        "::ffff:0:127.0.0.1",
+        "fec0::1",
+        "64:ff9b::10.0.0.1",  # gateways pass on to what stands at the end
+        "64:ff9b:1::10.0.0.1",
+        "2002:7f00:1::",
     ],
 )
 def test_a_name_that_leads_to_a_private_address_is_refused(address: str) -> None:
@@ -250,6 +256,12 @@ def test_a_name_that_leads_to_a_private_address_is_refused(address: str) -> None
         with pytest.raises(ToolFailed, match="its name leads to a private address"):
             fetch_from(web, "http://metadata.example/x", *addresses)
     assert web.asked == []
+
+
+@pytest.mark.parametrize("address", ["2606:4700::1111", "64:ff9b::8.8.8.8", "::ffff:8.8.8.8"])
+def test_a_name_that_leads_out_into_the_world_is_asked_for(address: str) -> None:
+    web = Web(x=Said(200, PAGE, PICTURE))
+    assert fetch_from(web, "http://shop.example/x", address) == PICTURE
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "192.168.0.9", "[::1]:81"])

@@ -61,6 +61,7 @@ BOMBS = {
     "WebP": webp_of(16_384, 16_384),
     "WebP of 2**32": webp_of(65_536, 65_535),
     "JPEG": jpeg_of(65_500, 65_500),
+    "too long": png_of(1, 65_536),
     "just too many": png_of(MOST_PIXELS // 1000 + 1, 1000),
 }
 
@@ -72,6 +73,35 @@ def test_an_image_that_claims_too_many_pixels_is_refused_before_it_is_decoded(ca
     for act in (lambda data: prepare(data, LIMITS), for_ocr, describe):
         with pytest.raises(BadImage, match=r"pixels.*make it smaller"):
             act(BOMBS[case])
+
+
+def segment(marker: int, body: bytes) -> bytes:
+    return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
+
+
+def jpeg_of_scans(count: int) -> bytes:
+    """Draw 16 x 16 pixels and then, again and again, nothing more."""
+    tables = segment(0xDB, b"\0" + b"\1" * 64)
+    frame = segment(0xC2, struct.pack(">BHHBBBB", 8, 16, 16, 1, 1, 0x11, 0))
+    codes = b"".join(
+        segment(0xC4, kind + b"\1" + bytes(15) + symbol)
+        for kind, symbol in ((b"\x00", b"\x00"), (b"\x10", b"\xe0"))
+    )
+    colours = segment(0xDA, bytes((1, 1, 0, 0, 0, 0))) + b"\x0f"
+    nothing = segment(0xDA, bytes((1, 1, 0, 1, 63, 0))) + b"\x7f\xff\x00"
+    return b"\xff\xd8" + tables + frame + codes + colours + nothing * count + b"\xff\xd9"
+
+
+def test_an_image_that_is_drawn_anew_for_ever_is_refused_before_it_is_decoded() -> None:
+    assert prepare(jpeg_of_scans(100), LIMITS).details["width"] == 16
+    for act in (lambda data: prepare(data, LIMITS), for_ocr, describe):
+        with pytest.raises(BadImage, match="is drawn anew too often"):
+            act(jpeg_of_scans(201))
+
+
+def test_what_follows_the_end_of_an_image_does_not_count_as_its_scans() -> None:
+    film = b"\xff\xda\0\2" * 1_000
+    assert prepare(encoded(graphic(), "JPEG") + film, LIMITS).details["bytes"]
 
 
 def test_a_file_that_is_too_large_is_not_looked_at() -> None:

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,9 +23,10 @@ from steno.content import (
     Text,
 )
 from steno.entry import Resolution, ResolutionStatus
+from steno.errors import ToolFailed, Unrecognised
 from steno.inputs.images.images import Images
 from steno.inputs.images.limits import ImageLimits, limits_for
-from steno.inputs.ocr.engine import Recognised, Unrecognised
+from steno.inputs.ocr.engine import Reading, Recognised
 from steno.inputs.ocr.reading import Ocr
 from steno.ports import Capability, Finding, Viewer
 from steno.tools.workspace import Workspace
@@ -39,12 +40,7 @@ ANTHROPIC = limits_for("anthropic_messages")
 AUTO, VISION, OCR = RecognitionMode.AUTO, RecognitionMode.VISION, RecognitionMode.OCR
 
 
-class Reading(NamedTuple):
-    text: str = "Guten Tag"
-    confidence: float | None = 0.971
-    language: str | None = "de"
-    engine: str = "rapidocr 3.10.0"
-    duration_s: float = 1.25
+READING = Reading("Guten Tag", 0.971, "de", "rapidocr 3.10.0", 1.25)
 
 
 class Scribe:
@@ -61,7 +57,7 @@ class Scribe:
         return self.reading
 
 
-SCRIBE = Scribe(Reading())
+SCRIBE = Scribe(READING)
 
 
 def images(
@@ -117,7 +113,7 @@ def resolution(finding: Finding) -> Resolution:
 def test_a_model_that_may_see_gets_the_image_and_nothing_is_recognised(
     mode: RecognitionMode, vision: bool | None
 ) -> None:
-    scribe = Scribe(Reading())
+    scribe = Scribe(READING)
     finding = run(images(ocr=scribe).resolve(image(mode=mode), viewer(vision)))
     assert finding.error is None
     (sent,) = finding.content
@@ -145,7 +141,7 @@ def test_vision_without_a_model_that_sees_is_an_error_that_names_the_choices(
 
 @pytest.mark.requirement("S2-29")
 def test_recognised_text_is_sent_as_one_text_without_anything_of_the_record() -> None:
-    scribe = Scribe(Reading())
+    scribe = Scribe(READING)
     source = ImageData(PHOTO)
     finding = run(images(ocr=scribe).resolve(image(source, OCR), viewer()))
     heading = "[image image: text recognised by OCR, confidence 0.97, language de]"
@@ -190,7 +186,7 @@ def test_auto_over_an_api_without_images_recognises() -> None:
 
 
 def test_what_an_engine_does_not_say_is_left_out() -> None:
-    scribe = Scribe(Reading(confidence=None, language=None))
+    scribe = Scribe(READING._replace(confidence=None, language=None))
     finding = run(images(ocr=scribe).resolve(image(), viewer(False)))
     assert finding.content == (Text("[image image: text recognised by OCR]\nGuten Tag"),)
     assert finding.note.endswith("recognised instead, by rapidocr 3.10.0")
@@ -198,7 +194,7 @@ def test_what_an_engine_does_not_say_is_left_out() -> None:
 
 @pytest.mark.parametrize("mode", [OCR, AUTO])
 def test_an_image_without_text_says_so_to_the_model_and_to_the_user(mode: RecognitionMode) -> None:
-    scribe = Scribe(Reading(text=" \n", confidence=None, language=None))
+    scribe = Scribe(READING._replace(text=" \n", confidence=None, language=None))
     finding = run(images(ocr=scribe).resolve(image(mode=mode), viewer(False)))
     assert finding.content == (Text("[image image: no text was found in it by OCR]"),)
     assert "no text was found in image" in finding.note
@@ -213,6 +209,7 @@ def test_without_an_engine_the_error_names_the_extra_and_the_other_ways(
     assert finding.error is not None
     for way in ("pip install 'steno[ocr]'", "mode vision", "leave the image out"):
         assert way in finding.error
+    assert ("the model takes no images, and" in finding.error) is (mode is AUTO)
 
 
 @pytest.mark.requirement("S2-28")
@@ -254,7 +251,7 @@ def test_a_file_is_read_with_permission_and_fitted(tmp_path: Path) -> None:
     assert isinstance(sent.source, ImageData)
     assert decoded(sent.source.data).size == (1045, 1568)
     details = details_of(finding)
-    assert details["approved_by"] == "read(*)"
+    assert details["allowed_by"] == "read(*)"
     assert details["source"] == source.path
     assert details["mime_type"] == "image/jpeg"
     assert details["sent"]["height"] == 1568
@@ -323,7 +320,7 @@ def test_an_address_is_fetched_and_its_secrets_stay_out_of_the_record() -> None:
     finding = run(main())
     assert isinstance(finding.content[0], Image)
     assert finding.content[0].source == ImageData(PICTURE)
-    assert details_of(finding)["approved_by"] == "fetch(*)"
+    assert details_of(finding)["allowed_by"] == "fetch(*)"
     assert b"s3cret" not in msgspec.json.encode(finding.details)
 
 
@@ -356,8 +353,8 @@ def test_bytes_that_lie_elsewhere_have_to_be_brought_back_first() -> None:
 @pytest.mark.parametrize(
     ("source", "name"),
     [
-        (ImageFile("a/b/shot.png"), "shot.png"),
-        (ImageFile("a/x]\n[image y.png"), "x???image y.png"),
+        (ImageFile("a/b/shot.png"), "a/b/shot.png"),
+        (ImageFile("a/x]\n[image y.png"), "a/x???image y.png"),
         (ImageFile("a" * 300), "a" * 50 + "..." + "a" * 20),
         (ImageUrl("https://me:hunter2@shop.example/a/s%20t.png?key=1#x"), "s t.png"),
         (ImageUrl("https://shop.example/"), "shop.example"),
@@ -365,12 +362,67 @@ def test_bytes_that_lie_elsewhere_have_to_be_brought_back_first() -> None:
     ],
 )
 @pytest.mark.requirement("S2-29")
-def test_a_model_reads_a_name_in_one_line_and_no_more_of_the_place(
-    source: ImageSource, name: str
-) -> None:
+def test_an_image_is_named_in_one_line_without_secrets(source: ImageSource, name: str) -> None:
     finding = run(images(ocr=None).resolve(image(source, OCR), viewer()))
     assert finding.error is not None
     assert finding.error.startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize(
+    ("confidence", "told"),
+    [(1.0, "1.00"), (0.996, "0.99"), (0.9999, "0.99"), (0.57, "0.57"), (0.29, "0.29"), (0, "0.00")],
+)
+def test_what_is_not_certain_is_not_said_to_be(confidence: float, told: str) -> None:
+    scribe = Scribe(READING._replace(confidence=confidence))
+    finding = run(images(ocr=scribe).resolve(image(), viewer(False)))
+    (text,) = finding.content
+    assert isinstance(text, Text)
+    assert f"confidence {told}, language de]" in text.text
+    assert finding.note.endswith(f"confidence {told}")
+
+
+@pytest.mark.parametrize("path", ["src/a.png", "{folder}/src/a.png", "link.png"])
+@pytest.mark.requirement("S2-29")
+def test_a_model_reads_the_name_that_the_workspace_has_for_a_file(
+    tmp_path: Path, path: str
+) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.png").write_bytes(PICTURE)
+    (tmp_path / "link.png").symlink_to("src/a.png")
+    said: list[str] = []
+    source = ImageFile(path.format(folder=tmp_path))
+    watching = viewer()._replace(say=said.append)
+    finding = run(images(tmp_path).resolve(image(source, OCR), watching))
+    (text,) = finding.content
+    assert isinstance(text, Text)
+    assert text.text.startswith("[image src/a.png: ")
+    assert said == ["recognising the text in src/a.png"]
+
+
+def test_nobody_is_told_of_recognition_before_it_is_an_image(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_text("I am no image.")
+    said: list[str] = []
+    watching = viewer()._replace(say=said.append)
+    finding = run(images(tmp_path).resolve(image(ImageFile("a.png"), OCR), watching))
+    assert finding.error is not None
+    assert said == []
+
+
+def test_a_denial_says_which_file_or_address_it_is_about(tmp_path: Path) -> None:
+    class Refuse(Permit):
+        async def __call__(
+            self, tool: str, capability: Capability, subject: str, *, preview: str = ""
+        ) -> str:
+            raise ToolFailed("permission denied (deny *)")
+
+    (tmp_path / "a.png").write_bytes(PICTURE)
+    refusing = viewer(permit=Refuse())
+    for source, name in (
+        (ImageFile(str(tmp_path / "a.png")), "a.png"),
+        (ImageUrl("https://shop.example/a.png?key=s3cret"), "https://shop.example/a.png"),
+    ):
+        finding = run(images(tmp_path, online=True).resolve(image(source), refusing))
+        assert finding.error == f"{name}: permission denied (deny *)"
 
 
 @pytest.mark.requirement("S2-27")
@@ -398,7 +450,7 @@ def test_recognition_that_is_cancelled_ends() -> None:
         async def read(self, image: bytes) -> Reading:
             self.began.set()
             await asyncio.Event().wait()
-            return Reading()
+            return READING
 
     async def main() -> None:
         endless = Endless()
@@ -465,11 +517,12 @@ def test_a_file_that_has_changed_or_gone_since_is_told(tmp_path: Path) -> None:
     found = resolution(run(working.resolve(block, viewer())))
     assert run(working.changes(block, found)) == ()
     file.write_bytes(encoded(graphic(41, 20)))
-    assert run(working.changes(block, found)) == ("shot.png has changed",)
+    assert run(working.changes(block, found)) == ("shot.png has changed since it was shown",)
     file.unlink()
     assert run(working.changes(block, found)) == ("shot.png is gone",)
     file.mkdir()
     assert run(working.changes(block, found)) == ("shot.png cannot be read any more",)
+    assert run(working.changes(block, found, known=frozenset({"shot.png"}))) == ()
 
 
 def test_bytes_of_a_message_never_change() -> None:

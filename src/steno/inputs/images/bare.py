@@ -7,6 +7,7 @@ Files that are bare can be passed on as they are. This file decodes nothing and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -17,6 +18,10 @@ _PNG_DEPTH: Final = 24
 
 _JPEG_END: Final = 0xD9
 _JPEG_SCAN: Final = 0xDA
+_JPEG_MARKER: Final = re.compile(rb"\xff([^\x00\x01\xd0-\xd8\xff])")
+"""What begins a segment, or ends the file."""
+_MOST_SCANS: Final = 200
+"""Files that appear bit by bit have about ten."""
 _JPEG_JFIF: Final = 0xE0
 _JPEG_ADOBE: Final = 0xEE
 """Tells how colours are stored; without it they would be wrong."""
@@ -36,6 +41,21 @@ def is_bare(data: bytes, mime_type: str) -> bool:
     """Tell whether a file of this type holds its image alone; False if that cannot be told."""
     walk = _WALKS.get(mime_type)
     return walk is not None and walk(data)
+
+
+def has_many_scans(data: bytes) -> bool:
+    """Tell whether a JPEG file draws its image anew more often than anybody wants to see.
+
+    A scan that changes nothing takes a hundred bytes, and as long as any other.
+    """
+    place, scans = 2, 0
+    while scans <= _MOST_SCANS and (found := _JPEG_MARKER.search(data, place)) is not None:
+        marker, place = found[1][0], found.end()
+        if marker == _JPEG_END:
+            break
+        scans += marker == _JPEG_SCAN
+        place += int.from_bytes(data[place : place + 2])
+    return scans > _MOST_SCANS
 
 
 def is_lossy_webp(data: bytes) -> bool:

@@ -12,7 +12,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
@@ -34,6 +34,9 @@ _UNTOLD: Final = frozenset({"application/octet-stream", "binary/octet-stream"})
 _PORTS: Final = {"http": 80, "https": 443}
 _ODD: Final = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
 """What parsers of URLs drop, or take for something else."""
+_UNICAST: Final = IPv6Network("2000::/3")
+"""All of IPv6 that leads to somebody out there."""
+_NAT64: Final = IPv6Network("64:ff9b::/96")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_.])?")
 # What RFC 3986 allows in a path and a query; `%` too, since it escapes something already.
 _KEPT: Final = "/?:@!$&'()*+,;=%~-._"
@@ -55,7 +58,7 @@ class Fetched(NamedTuple):
     """What was at an address, and what allowed to ask for it."""
 
     data: bytes
-    approved_by: str
+    allowed_by: str
 
 
 async def look_up(host: str) -> tuple[str, ...]:
@@ -190,8 +193,18 @@ def _is_public(host: str) -> bool:
     """Tell whether an address is reachable from everywhere; a name is taken to be."""
     found = _ip(host)
     if isinstance(found, IPv6Address):
-        found = found.ipv4_mapped or found
+        inner = _inside(found)
+        if inner is None and found not in _UNICAST:
+            return False
+        found = inner or found
     return found is None or (found.is_global and not found.is_multicast)
+
+
+def _inside(address: IPv6Address) -> IPv4Address | None:
+    """Return the address of the older kind that a gateway would pass a request on to."""
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
 
 
 # -- answers ---------------------------------------------------------------------------------

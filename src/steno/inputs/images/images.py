@@ -8,21 +8,24 @@ This file decodes nothing itself, and knows no engine and no provider.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, assert_never, final
 
 from steno.content import Image, ImageBlob, ImageData, ImageFile, ImageUrl, RecognitionMode, Text
 from steno.entry import Resolution
-from steno.errors import ToolFailed
+from steno.errors import ToolFailed, Unrecognised
 from steno.inputs.images.fetch import LookUp, fetch_image, look_up
 from steno.inputs.images.limits import ImageLimits
 from steno.inputs.images.opening import MOST_FILE_BYTES, BadImage, describe
 from steno.inputs.images.prepare import for_ocr, prepare
-from steno.inputs.images.words import Read, as_text, name_of, note_of, source_of
-from steno.inputs.ocr.engine import Unrecognised
-from steno.ports import Capability, Finding, Transport, Viewer
+from steno.inputs.images.words import as_text, name_of, note_of, source_of
+from steno.inputs.listing import spelled
+from steno.inputs.ocr.engine import Reading
+from steno.inputs.seen import changes_of, image_file
+from steno.ports import Capability, Finding, Transport, Viewer, without_secrets
+from steno.tools.globs import printable
 from steno.tools.workspace import Workspace
 
 _NO_ENGINE: Final = (
@@ -34,7 +37,7 @@ _NO_ENGINE: Final = (
 class Reads(Protocol):
     """Whoever recognises the text in an image."""
 
-    async def read(self, image: bytes) -> Read:
+    async def read(self, image: bytes) -> Reading:
         """Read an upright PNG. Raises Unrecognised."""
         ...
 
@@ -83,28 +86,36 @@ class Images:
                     " that takes images"
                 )
             is_read = image.mode is RecognitionMode.OCR or bool(blindness)
+            fallback = blindness if image.mode is RecognitionMode.AUTO else ""
             if is_read and self._ocr is None:
-                raise _Failed(f"{name}: {f'{blindness}, and ' if blindness else ''}{_NO_ENGINE}")
-            data, *origin = await self._bytes_of(image, viewer)
-            named = zip(("approved_by", "path"), origin, strict=True)
-            details |= {name: value for name, value in named if value is not None}
-            if image.mode is RecognitionMode.AUTO and blindness:
-                details["fallback"] = blindness
+                raise _Failed(f"{name}: {f'{fallback}, and ' if fallback else ''}{_NO_ENGINE}")
+            taken = await self._bytes_of(image, viewer)
+            name = name_of(image, taken.path)
+            if taken.allowed_by is not None:
+                details["allowed_by"] = taken.allowed_by
+            if taken.path is not None:
+                details["path"] = taken.path
+            if fallback:
+                details["fallback"] = fallback
             if is_read:
-                return await self._read(name, data, details, viewer)
-            return await self._shown_or_read(image, data, details, viewer)
+                return await self._read(name, taken.data, details, viewer)
+            return await self._shown_or_read(name, image.mode, taken.data, details, viewer)
         except _Failed as exc:
             return Finding(error=str(exc), details=details)
 
     async def _shown_or_read(
-        self, image: Image, data: bytes, details: dict[str, Any], viewer: Viewer
+        self,
+        name: str,
+        mode: RecognitionMode,
+        data: bytes,
+        details: dict[str, Any],
+        viewer: Viewer,
     ) -> Finding:
         """Show an image; where that fails, and nobody insists on it, read what stands in it."""
-        name = name_of(image)
         try:
             return await self._shown(name, data, dict(details))
         except _Failed as exc:
-            if image.mode is RecognitionMode.VISION or self._ocr is None:
+            if mode is RecognitionMode.VISION or self._ocr is None:
                 raise
             try:
                 return await self._read(name, data, details | {"fallback": str(exc)}, viewer)
@@ -132,9 +143,9 @@ class Images:
         self, name: str, data: bytes, details: dict[str, Any], viewer: Viewer
     ) -> Finding:
         assert self._ocr is not None
-        viewer.say(f"recognising the text in {name}")
         try:
             details |= await asyncio.to_thread(describe, data)
+            viewer.say(f"recognising the text in {name}")
             found = await self._ocr.read(await asyncio.to_thread(for_ocr, data))
         except (BadImage, ImportError) as exc:
             raise _Failed(f"{name}: {exc}; try again, or leave it out") from exc
@@ -181,24 +192,21 @@ class Images:
     async def _file(self, path: str, viewer: Viewer) -> _Taken:
         if self._workspace is None:
             raise ToolFailed("image: there is no workspace whose files could be opened")
-        name = await asyncio.to_thread(self._workspace.relative, path)
-        approved_by = await viewer.permits("read", Capability.READ, name)
-        return _Taken(await asyncio.to_thread(self._content, name), approved_by, name)
-
-    def _content(self, name: str) -> bytes:
-        """Return the bytes of a file that was decided about under this very name."""
-        assert self._workspace is not None
-        return self._workspace.strict.read_file(name, most_bytes=MOST_FILE_BYTES)
+        name = await asyncio.to_thread(spelled, self._workspace, path)
+        allowed_by = await _naming(viewer, printable).permits("read", Capability.READ, name)
+        read = partial(self._workspace.strict.read_file, name, most_bytes=MOST_FILE_BYTES)
+        return _Taken(await asyncio.to_thread(read), allowed_by, name)
 
     async def _fetched(self, url: str, viewer: Viewer) -> _Taken:
         if self._transport is None:
             raise ToolFailed("image: nothing is fetched here; download it and name the file")
         transport = self._transport()
         try:
-            found = await fetch_image(url, viewer, transport, names=self._names)
+            asked = _naming(viewer, lambda url: without_secrets(url) or "image")
+            found = await fetch_image(url, asked, transport, names=self._names)
         finally:
             await transport.close()
-        return _Taken(found.data, found.approved_by)
+        return _Taken(found.data, found.allowed_by)
 
     # -- later -------------------------------------------------------------------------------
 
@@ -231,24 +239,22 @@ class Images:
         self, image: Image, resolution: Resolution, *, known: frozenset[str] = frozenset()
     ) -> tuple[str, ...]:
         """Return what has become of a file since; bytes and addresses are taken as they were."""
-        details = resolution.details or {}
-        before = details.get("sha256")
-        if not isinstance(image.source, ImageFile) or self._workspace is None or before is None:
+        file = image_file(resolution.details)
+        if self._workspace is None or file is None:
             return ()
-        if details.get("path") in known:
-            return ()
-        return await asyncio.to_thread(self._changes, image.source.path, before)
+        return await asyncio.to_thread(changes_of, self._workspace, (file,), known)
 
-    def _changes(self, path: str, before: str) -> tuple[str, ...]:
-        assert self._workspace is not None
+
+def _naming(viewer: Viewer, name_of_subject: Callable[[str], str]) -> Viewer:
+    """Return a viewer whose denials say what they are about, in words that hold no secret."""
+
+    async def permits(tool: str, capability: Capability, subject: str, *, preview: str = "") -> str:
         try:
-            name = self._workspace.relative(path)
-            if not self._workspace.exists(name):
-                return (f"{path} is gone",)
-            now = hashlib.sha256(self._content(name)).hexdigest()
-        except ToolFailed:
-            return (f"{path} cannot be read any more",)
-        return () if now == before else (f"{path} has changed",)
+            return await viewer.permits(tool, capability, subject, preview=preview)
+        except ToolFailed as exc:
+            raise ToolFailed(f"{name_of_subject(subject)}: {exc}") from exc
+
+    return viewer._replace(permits=permits)
 
 
 class _Failed(Exception):
@@ -257,6 +263,6 @@ class _Failed(Exception):
 
 class _Taken(NamedTuple):
     data: bytes
-    approved_by: str | None = None
+    allowed_by: str | None = None
     path: str | None = None
     """What the workspace calls it, if it lies there."""

@@ -16,6 +16,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from steno.errors import ToolFailed
+from steno.inputs.images.bare import has_many_scans
 from steno.tools.text_file import image_type, kind_of, read_text
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 MOST_FILE_BYTES: Final = 50_000_000
 MOST_PIXELS: Final = 64_000_000
 """What the largest cameras make; decoded that is a quarter of a gigabyte."""
+
+LONGEST_EDGE: Final = 65_535
+"""Nobody would see anything of what is longer. Some decoders print a line for each bad one."""
 
 _KNOWN: Final = "PNG, JPEG, GIF, WebP, BMP and TIFF"
 
@@ -80,6 +84,8 @@ def opened(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
     decoder = _decoders()[mime_type]
     from PIL.Image import DecompressionBombError  # noqa: PLC0415 - it is loaded by now
 
+    if mime_type == "image/jpeg" and has_many_scans(data):
+        raise BadImage("is drawn anew too often, which would take for ever")
     try:
         with decoder(BytesIO(data)) as image:
             check_size(image.size)
@@ -93,6 +99,11 @@ def opened(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
 def check_size(size: tuple[int, int]) -> None:
     """Raise BadImage for more pixels than anybody needs: a small file can claim any number."""
     width, height = size
+    if max(size) > LONGEST_EDGE:
+        raise BadImage(
+            f"would be {max(size):,} pixels long, and no more than {LONGEST_EDGE:,} are"
+            " opened; make it smaller"
+        )
     if width * height > MOST_PIXELS:
         raise BadImage(
             f"would have {width:,} x {height:,} pixels, and no more than"

@@ -169,7 +169,7 @@ def _plain(image: PIL.Image.Image) -> PIL.Image.Image:
         scale = 255 / (high - low or 1)
         return image.point(lambda value: value * scale + -low * scale).convert("L")
     if image.has_transparency_data:
-        return image.convert("RGBA")
+        return image if mode == "RGBA" else image.convert("RGBA")
     if mode in {"1", "L"}:
         return image.convert("L")
     return image if mode in {"RGB", "CMYK"} else image.convert("RGB")

@@ -5,50 +5,24 @@ What a model reads holds the name of an image and what was recognised, and nothi
 
 from __future__ import annotations
 
-import posixpath
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from steno.content import Image, ImageFile, ImageUrl
+from steno.inputs.ocr.engine import Reading
 from steno.ports import without_secrets
 
 _LONGEST_NAME: Final = 80
 
 
-class Read(Protocol):
-    """What came of recognising the text in an image."""
+def name_of(image: Image, place: str | None = None) -> str:
+    """Return what people and models call an image: its path, or the last step of its address.
 
-    @property
-    def text(self) -> str:
-        """What stands there; empty if nothing does."""
-        ...
-
-    @property
-    def confidence(self) -> float | None:
-        """How sure the engine is, from 0 to 1."""
-        ...
-
-    @property
-    def language(self) -> str | None:
-        """In which language it is, if that can be told."""
-        ...
-
-    @property
-    def engine(self) -> str:
-        """Who recognised it, with the version."""
-        ...
-
-    @property
-    def duration_s(self) -> float:
-        """How long it took."""
-        ...
-
-
-def name_of(image: Image) -> str:
-    """Return what people and models call an image; never more than the last step of where it is."""
+    `place` is what the workspace calls the file, once that is known.
+    """
     match image.source:
         case ImageFile(path):
-            name = posixpath.basename(path)
+            name = place or path
         case ImageUrl(url):
             name = _last_step(url)
         case _:
@@ -75,25 +49,30 @@ def source_of(image: Image) -> str:
             return "data"
 
 
-def as_text(name: str, found: Read) -> str:
+def as_text(name: str, found: Reading) -> str:
     """Return what the model reads: a line that says what it is, and the text."""
     if not found.text.strip():
         return f"[image {name}: no text was found in it by OCR]"
     notes = [
         "text recognised by OCR",
-        *([] if found.confidence is None else [f"confidence {found.confidence:.2f}"]),
+        *([] if found.confidence is None else [f"confidence {rounded_down(found.confidence)}"]),
         *([f"language {found.language}"] if found.language else []),
     ]
     return f"[image {name}: {', '.join(notes)}]\n{found.text}"
 
 
-def note_of(name: str, found: Read, fallback: str | None) -> str:
+def note_of(name: str, found: Reading, fallback: str | None) -> str:
     """Return what people should know who expected the model to see an image, or a text."""
     if not found.text.strip():
         said = f"no text was found in {name}, by {found.engine}"
     elif fallback:
         said = f"the text in {name} was recognised instead, by {found.engine}"
-        said += "" if found.confidence is None else f", confidence {found.confidence:.2f}"
+        said += "" if found.confidence is None else f", confidence {rounded_down(found.confidence)}"
     else:
         return ""
     return f"{fallback}: {said}" if fallback else said
+
+
+def rounded_down(confidence: float) -> str:
+    """Return how sure an engine is, for people: what is not certain is never 1.00."""
+    return f"{int(confidence * 10_000 + 0.5) // 100 / 100:.2f}"

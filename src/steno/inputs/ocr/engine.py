@@ -1,8 +1,12 @@
-"""What recognises text in an image looks like from outside."""
+"""What recognises text in an image looks like from outside, and what comes of it."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
+
+from steno.errors import Unrecognised
+
+__all__ = ["Engine", "Reading", "Recognised", "Unrecognised"]
 
 
 class Recognised(NamedTuple):
@@ -12,6 +16,18 @@ class Recognised(NamedTuple):
     """Line by line, from the top; empty if there is none."""
     confidence: float | None
     """How sure the engine is, from 0 to 1, each line by its length; None if it does not say."""
+
+
+class Reading(NamedTuple):
+    """The text in an image, and for the record how it was found."""
+
+    text: str
+    confidence: float | None
+    """From 0 to 1; None if the engine does not say, or there is no text."""
+    language: str | None
+    """`en`, `de`, `zh`; None if it cannot be told."""
+    engine: str
+    duration_s: float
 
 
 class Engine(Protocol):
@@ -26,10 +42,7 @@ class Engine(Protocol):
         """Recognise what stands in an upright PNG or JPEG image.
 
         Raises Unrecognised if that cannot be done, which says what to do; the first call may take
-        long, since models are loaded.
+        long, since models are loaded. One that works in steps calls `check_wanted` in between
+        (`steno.inputs.ocr.apart`), so that it ends where nobody waits for it any more.
         """
         ...
-
-
-class Unrecognised(Exception):
-    """An engine is not installed, or failed; the message says what to do."""

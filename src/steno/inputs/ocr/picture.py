@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from steno.inputs.ocr.engine import Unrecognised
+from steno.errors import Unrecognised
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -18,7 +18,9 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, final
 
-from steno.inputs.ocr.engine import Recognised, Unrecognised
+from steno.errors import Unrecognised
+from steno.inputs.ocr.apart import check_wanted
+from steno.inputs.ocr.engine import Recognised
 from steno.inputs.ocr.lines import Corners, Line, confidence_of, in_reading_order, recognised
 from steno.inputs.ocr.loading import with_variable
 from steno.inputs.ocr.picture import open_picture, paper_of
@@ -101,7 +103,9 @@ class RapidOcr:
 
     def _find(self, picture: Image) -> list[Corners]:
         """Return where lines are, as if each were read to the right."""
-        found = self._rapid(picture, use_det=True, use_cls=False, use_rec=False)
+        rapid = self._rapid
+        check_wanted()  # loading has taken a while, and this takes longer than any line
+        found = rapid(picture, use_det=True, use_cls=False, use_rec=False)
         boxes = [] if found.boxes is None else found.boxes.tolist()
         return [Corners(*[(float(x), float(y)) for x, y in box]) for box in boxes]
 
@@ -119,6 +123,7 @@ class RapidOcr:
     def _read(self, picture: Image, lines: Sequence[Corners]) -> list[tuple[Corners, Line]]:
         read: list[tuple[Corners, Line]] = []
         for corners in lines:
+            check_wanted()
             words = self._rapid(_cut(picture, corners), use_det=False, use_cls=False, use_rec=True)
             if words.txts:
                 read.append((corners, Line(words.txts[0], float(words.scores[0]))))

@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
+from functools import partial
 from importlib.util import find_spec
-from typing import Final, NamedTuple, final
+from threading import Lock
+from typing import Final, final
 
-from steno.inputs.ocr.engine import Engine, Unrecognised
+from steno.errors import Unrecognised
+from steno.inputs.ocr.apart import apart, check_wanted
+from steno.inputs.ocr.engine import Engine, Reading
 from steno.inputs.ocr.language import detect_language
 from steno.inputs.ocr.rapid import RapidOcr
-from steno.inputs.ocr.tesseract import TesseractOcr
+from steno.inputs.ocr.tesseract import TesseractOcr, has_data
 
 ENGINES: Final = ("auto", "rapidocr", "tesseract")
 """What an engine can be asked for by."""
 
 
-class Reading(NamedTuple):
-    """The text in an image, and for the record how it was found."""
-
-    text: str
-    confidence: float | None
-    """From 0 to 1; None if the engine does not say, or there is no text."""
-    language: str | None
-    """`en`, `de`, `zh`; None if it cannot be told."""
-    engine: str
-    duration_s: float
-
-
 @final
 class Ocr:
-    """Reads images with an engine, one at a time; it may be shared within an event loop."""
+    """Reads images with an engine, one at a time; it may be shared."""
 
     def __init__(self, engine: Engine) -> None:
         """Take what recognises text."""
         self._engine = engine
-        self._turn = asyncio.Lock()
+        self._turn = Lock()
 
     async def read(self, image: bytes) -> Reading:
         """Read an upright PNG or JPEG image. Raises Unrecognised.
 
         Whoever is cancelled does not wait; the next one does until the engine is free again, since
-        nobody can stop it in the middle.
+        nobody can stop it in the middle of a step.
         """
-        await self._turn.acquire()
-        work = asyncio.ensure_future(asyncio.to_thread(self._read, image))
-        work.add_done_callback(lambda _: self._turn.release())
-        return await asyncio.shield(work)
+        return await apart(partial(self._take_turn, image))
+
+    def _take_turn(self, image: bytes) -> Reading:
+        with self._turn:
+            check_wanted()
+            return self._read(image)
 
     def _read(self, image: bytes) -> Reading:
         started = time.monotonic()
@@ -66,11 +59,12 @@ class Ocr:
 def engine_for(name: str = "auto", *, languages: tuple[str, ...] = ()) -> Engine:
     """Return an engine: `rapidocr`, `tesseract`, or with `auto` the first that is installed.
 
-    Languages are those of Tesseract (`deu`); rapidocr needs none. Nothing is loaded before the
-    first image. Raises Unrecognised if there is no such engine, or none at all.
+    Languages are those of Tesseract (`deu`), which `auto` takes if it has data for all of them;
+    rapidocr needs none. Nothing is loaded before the first image. Raises Unrecognised if there is
+    no such engine, or none at all.
     """
     if name == "auto":
-        name = _first_installed()
+        name = _best_installed(languages)
     if name == "rapidocr":
         return RapidOcr()
     if name == "tesseract":
@@ -78,10 +72,13 @@ def engine_for(name: str = "auto", *, languages: tuple[str, ...] = ()) -> Engine
     raise Unrecognised(f"there is no OCR engine {name!r}: take one of {', '.join(ENGINES)}")
 
 
-def _first_installed() -> str:
+def _best_installed(languages: tuple[str, ...]) -> str:
+    has_tesseract = find_spec("tesserocr") is not None
+    if languages and has_tesseract and has_data(languages):
+        return "tesseract"
     if find_spec("rapidocr") and find_spec("onnxruntime"):
         return "rapidocr"
-    if find_spec("tesserocr"):
+    if has_tesseract:
         return "tesseract"
     raise Unrecognised(
         "OCR is not installed: pip install 'steno[ocr]', or with Tesseract "

@@ -20,7 +20,9 @@ from statistics import median
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
-from steno.inputs.ocr.engine import Recognised, Unrecognised
+from steno.errors import Unrecognised
+from steno.inputs.ocr.apart import check_wanted
+from steno.inputs.ocr.engine import Recognised
 from steno.inputs.ocr.lines import Line, confidence_of, recognised
 from steno.inputs.ocr.loading import with_variable
 from steno.inputs.ocr.picture import open_picture, paper_of
@@ -113,6 +115,7 @@ class TesseractOcr:
         return read
 
     def _read(self, picture: Image) -> _Read:
+        check_wanted()
         api = self._api
         tesserocr = import_module("tesserocr")
         level = tesserocr.RIL.TEXTLINE
@@ -156,6 +159,14 @@ class TesseractOcr:
 
 
 # -- data ------------------------------------------------------------------------------------
+
+
+def has_data(languages: Sequence[str]) -> bool:
+    """Tell whether there are data for all of some languages, as Tesseract names them."""
+    try:
+        return bool(_chosen(languages, _installed(_data_folder())))
+    except Unrecognised:
+        return False
 
 
 def _data_folder() -> Path:
