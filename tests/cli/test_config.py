@@ -96,8 +96,8 @@ env = { TOKEN = "hush" }
     }
     assert shown["models"]["value"] == {"lab/large": {"context_tokens": 32768}}
     file = str(here.user_file)
-    lab = {"kind": "http", "url": "https://mcp.example/mcp", "state": "ready", "from": file}
-    shell = {"kind": "stdio", "command": "server", "state": "ready", "from": file}
+    lab = {"kind": "http", "url": "https://mcp.example/mcp", "state": "configured", "from": file}
+    shell = {"kind": "stdio", "command": "server", "state": "configured", "from": file}
     assert shown["mcp_servers"]["value"] == {"lab": lab, "shell": shell}
     assert shown["max_turns"] == {"value": 50, "from": []}
 

@@ -433,7 +433,7 @@ def test_a_resource_that_there_is_not_is_an_error_of_its_server(everything: None
 def test_a_template_has_to_be_filled_in_before_a_server_is_asked() -> None:
     told = steno("mcp", "read", "everything", "demo://resource/dynamic/text/{resourceId}")
     assert (told.status, told.out) == (2, "")
-    assert told.err.endswith("{resourceId}: fill in what stands in braces: resourceId\n")
+    assert told.err.endswith("put a value in the place of each name in braces: resourceId\n")
 
 
 def test_prompts_are_listed_as_they_are_called(everything: None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,12 +19,14 @@ from steno.cli.paper import Paper, note, print_object
 from steno.cli.printable import counted, on_one_line, printable
 from steno.cli.serving import Desk
 from steno.errors import InvalidArguments, InvalidValue
-from steno.inputs.mcp.said import Called, Contents, ReadResource
+from steno.inputs.mcp.foreign import lawful
+from steno.inputs.mcp.parts import bytes_of
+from steno.inputs.mcp.said import Called, ReadResource
+from steno.inputs.mcp.uris import check_uri
 from steno.schema.words import read_words
 from steno.value import replace_lone_surrogates
 
 _FAILED: Final = 1
-_IN_BRACES: Final = re.compile(r"\{([^{}]*)\}")
 
 
 # -- read ------------------------------------------------------------------------------------
@@ -35,9 +36,10 @@ async def read(desk: Desk) -> int:
     """Print a resource, or write it to a file."""
     options = desk.options
     _check_output(options.output, may_replace=options.force)
-    if names := _IN_BRACES.findall(options.uri):
-        told = ", ".join(map(on_one_line, names))
-        raise Misused(f"{on_one_line(options.uri)}: fill in what stands in braces: {told}")
+    try:
+        check_uri(options.uri)
+    except InvalidValue as exc:
+        raise Misused(str(exc)) from None
     [server] = desk.asked
     with desk.waits_for(f"reading from {server.name}"):
         found = await server.read(options.uri)
@@ -53,7 +55,7 @@ def _check_output(output: str | None, *, may_replace: bool) -> None:
 
 
 def _deliver(found: ReadResource, options: argparse.Namespace) -> None:
-    data = b"".join(map(_bytes_of, found.contents))
+    data = b"".join(map(bytes_of, found.contents))
     if options.output is not None:
         with writing(options.output):
             Path(options.output).write_bytes(data)
@@ -64,10 +66,6 @@ def _deliver(found: ReadResource, options: argparse.Namespace) -> None:
     else:
         with writing("stdout"):
             sys.stdout.buffer.write(data)
-
-
-def _bytes_of(part: Contents) -> bytes:
-    return part.data or replace_lone_surrogates(part.text or "").encode()
 
 
 def _show(found: ReadResource) -> None:
@@ -84,7 +82,7 @@ def _show(found: ReadResource) -> None:
 
 
 def _described(found: ReadResource) -> Any:
-    return _legal(
+    return lawful(
         {
             "contents": [
                 {
@@ -121,7 +119,7 @@ async def call(desk: Desk) -> int:
     with desk.waits_for(f"calling {tool.definition.name}"):
         called = await server.call(tool.original_name, arguments, progress=desk.say)
     if options.json:
-        print_object(msgspec.json.encode(_legal(called._asdict())))
+        print_object(msgspec.json.encode(lawful(called._asdict())))
     else:
         _print_result(called)
     return _FAILED if called.is_error else 0
@@ -176,7 +174,7 @@ def _print_result(called: Called) -> None:
         else:
             note(f"not shown: {_gist(block)}; --json has all of it")
     if called.structured is not None and not texts:
-        print_object(msgspec.json.encode(_legal(called.structured)))
+        print_object(msgspec.json.encode(lawful(called.structured)))
 
 
 def _gist(block: Mapping[str, Any]) -> str:
@@ -185,12 +183,3 @@ def _gist(block: Mapping[str, Any]) -> str:
     about = held if isinstance(held, Mapping) else block
     words = [block.get("type"), about.get("mimeType"), about.get("uri")]
     return on_one_line(" ".join([str(word) for word in words if word]))
-
-
-def _legal(value: Any) -> Any:
-    """Return JSON that can be written: half a surrogate pair cannot."""
-    if isinstance(value, str):
-        return replace_lone_surrogates(value)
-    if isinstance(value, Mapping):
-        return {_legal(key): _legal(one) for key, one in value.items()}
-    return [_legal(one) for one in value] if isinstance(value, list | tuple) else value

@@ -1,11 +1,13 @@
 """Which MCP servers there are: those of the settings, of `.mcp.json`, and of files somebody names.
 
 Nothing is started here. What a project brings that nobody trusts is told of, and has a problem
-that keeps it from ever being started.
+that keeps it from ever being started. One's own servers are not started in its folder either: most
+programs take settings, and some their own code, from where they are.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, final
@@ -14,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steno.cli.configuration import Loaded, how_to_trust
+from steno.cli.folders import home_folder
 from steno.cli.printable import cut, on_one_line
 from steno.cli.project import read_plain_file
 from steno.errors import InvalidValue
@@ -24,10 +27,13 @@ from steno.value import replace_lone_surrogates
 FILE_NAME: Final = ".mcp.json"
 """Where a project says which servers it wants; other programs read it, too."""
 NOT_TRUSTED: Final = "not trusted"
-_READY: Final = "ready"
+_READY: Final = "configured"
 _TABLE: Final = "mcpServers"
 _MOST_BYTES: Final = 262_144
 _LONGEST: Final = 40
+_LONGEST_LIST: Final = 400
+_MOST_NOTES: Final = 20
+"""About one file; it may be a stranger's, who would like to fill the screen."""
 
 
 class FoundServers(NamedTuple):
@@ -47,10 +53,12 @@ def find_servers(
     them come the settings, and last what lies in the project. Raises InvalidValue if one of the
     named files, or that of a trusted project, cannot be read.
     """
+    elsewhere = None if loaded.trusts_project else home_folder(environ) or Path("/")
     gathered = _Gathered(environ)
     for file in reversed(files):  # the later one wins, as with all options
-        gathered.take_named(Path(file))
-    gathered.take(loaded.settings.mcp_servers)
+        is_inside = loaded.project in Path(os.path.realpath(file)).parents
+        gathered.take_named(Path(file), elsewhere=None if is_inside else elsewhere)
+    gathered.take(loaded.settings.mcp_servers, elsewhere=elsewhere)
     gathered.take_project(loaded)
     specs = tuple([gathered.specs[name] for name in sorted(gathered.specs)])
     told = [f"{spec.origin}: {spec.name}: {spec.note}" for spec in specs if spec.note]
@@ -66,37 +74,45 @@ class _Gathered:
         self.notes: list[str] = []
         self._environ = environ
 
-    def take(self, specs: Mapping[str, ServerSpec]) -> None:
-        for name, spec in specs.items():
+    def take(self, specs: Mapping[str, ServerSpec], *, elsewhere: Path | None = None) -> None:
+        """Take servers; those that do not say where they work are started there, if given."""
+        for name, read in specs.items():
+            spec = read if read.cwd is not None else replace(read, cwd=elsewhere)
             first = self.specs.setdefault(name, spec)
-            if first is not spec:
+            if first is not spec and not first.disabled:
                 self.notes.append(
                     f"{spec.origin}: {name}: this server is not used; that of {first.origin} counts"
                 )
 
-    def take_named(self, file: Path) -> None:
+    def take_named(self, file: Path, *, elsewhere: Path | None) -> None:
         table = _table(file, inside=None)
         if table is None:
             raise InvalidValue(f"{file}: there is no such file")
         folder = file.absolute().parent
-        self.take(_read(table, file, environ=self._environ, base=folder))
+        specs = _read(table, file, environ=self._environ, base=folder)
+        self.take(specs, elsewhere=elsewhere)
 
     def take_project(self, loaded: Loaded) -> None:
         file = loaded.project / FILE_NAME
-        if loaded.trusts_project:
-            self.take(self._each(_table(file, inside=loaded.project) or {}, file, self._environ))
-            return
         try:
             table = _table(file, inside=loaded.project) or {}
-        except InvalidValue as exc:  # a stranger's slip stops nobody
-            self.notes.append(str(exc))
+        except InvalidValue as exc:
+            if loaded.trusts_project:
+                raise InvalidValue(f"{exc}; --no-mcp does without all servers") from None
+            self.notes.append(str(exc))  # a stranger's slip stops nobody
+            return
+        if loaded.trusts_project:
+            self.take(self._each(table, file, self._environ))
             return
         # No variable is looked up: nothing of the environment gets into a stranger's values.
         strangers = self._each(table, file, {})
-        for name, spec in strangers.items():
-            self.specs.setdefault(name, replace(spec, problem=NOT_TRUSTED, note=""))
-        if strangers:
-            names = ", ".join(sorted(strangers))
+        wanted: list[str] = []
+        for name, read in strangers.items():
+            spec = replace(read, problem=NOT_TRUSTED, note="")
+            if self.specs.setdefault(name, spec) is spec and not spec.disabled:
+                wanted.append(name)
+        if wanted:
+            names = cut(", ".join(sorted(wanted)), _LONGEST_LIST)
             way_out = how_to_trust(loaded.project, loaded.user_file)
             self.notes.append(f"{file}: servers not started: {names}; {way_out}")
 
@@ -105,20 +121,26 @@ class _Gathered:
     ) -> dict[str, ServerSpec]:
         """Read the servers of a project one by one: what only other programs can use stays out."""
         specs: dict[str, ServerSpec] = {}
+        left_out: list[str] = []
         for name, row in table.items():
             try:
                 specs |= _read({name: row}, file, environ=environ, base=file.parent)
             except InvalidValue as exc:
-                self.notes.append(f"{exc}; {cut(on_one_line(name), _LONGEST)} is left out")
+                left_out.append(f"{exc}; {cut(on_one_line(name), _LONGEST)} is left out")
+        self.notes += left_out[:_MOST_NOTES]
+        if more := len(left_out[_MOST_NOTES:]):
+            self.notes.append(f"{file}: {more:,} more are left out")
         return specs
 
 
 def describe_server(spec: ServerSpec) -> dict[str, Any]:
     """Return what may be known of a server: neither arguments nor variables nor headers."""
-    kind = "http" if spec.url else "stdio"
-    command = replace_lone_surrogates(spec.command)
-    where = {"url": without_secrets(spec.url)} if spec.url else {"command": command}
-    return {"kind": kind, **where, "state": state_of(spec), "from": spec.origin}
+    where: dict[str, Any] = {"kind": ""}  # it is only said to be switched off
+    if spec.url:
+        where = {"kind": "http", "url": without_secrets(spec.url)}
+    elif spec.command:
+        where = {"kind": "stdio", "command": replace_lone_surrogates(spec.command)}
+    return {**where, "state": state_of(spec), "from": spec.origin}
 
 
 def state_of(spec: ServerSpec) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, Popen
@@ -78,9 +78,11 @@ def _npm_spec(name: str, program: str, *arguments: str) -> ServerSpec:
 class Live:
     """A connection and the event loop it lives in, for any number of tests."""
 
-    def __init__(self, spec: ServerSpec, folder: Path) -> None:
+    def __init__(
+        self, spec: ServerSpec, folder: Path, notify: Callable[[str], object] = lambda _: None
+    ) -> None:
         self._runner = asyncio.Runner()
-        self.server = Connection(spec, folder=folder)
+        self.server = Connection(spec, folder=folder, notify=notify)
 
     def run(self, main: Coroutine[Any, Any, T], limit_s: float = 20) -> T:
         """Run something with it; whatever hangs fails after a while."""
@@ -98,9 +100,11 @@ class Live:
 
 
 @contextmanager
-def live(spec: ServerSpec, folder: Path) -> Generator[Live, None, None]:
+def live(
+    spec: ServerSpec, folder: Path, notify: Callable[[str], object] = lambda _: None
+) -> Generator[Live, None, None]:
     """Give a connection that is closed in the end."""
-    it = Live(spec, folder)
+    it = Live(spec, folder, notify)
     try:
         yield it
     finally:

@@ -5,12 +5,11 @@ What stands in an answer at all is JSON; that names mean what they say is not kn
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from steno.errors import InvalidValue
+from steno.inputs.mcp.foreign import from_base64, lawful
 from steno.inputs.mcp.said import (
     Called,
     Contents,
@@ -23,8 +22,8 @@ from steno.inputs.mcp.said import (
 )
 from steno.value import replace_lone_surrogates
 
-_DEEPEST: Final = 100
 _LONGEST_MS: Final = 10**12
+_LEAST_WEIGHT: Final = 8
 Answer = Mapping[str, Any]
 
 
@@ -36,7 +35,7 @@ def tools_in(answer: Answer) -> Iterator[ListedTool]:
             yield ListedTool(
                 name=name,
                 # What is no object stays: that the schema is wrong is for others to see.
-                schema=cast("Mapping[str, Any]", _clean(tool.get("inputSchema"))),
+                schema=cast("Mapping[str, Any]", lawful(tool.get("inputSchema"))),
                 description=_text(tool.get("description")),
                 title=_text(tool.get("title")) or _text(hints.get("title")),
                 hints=hints,
@@ -90,7 +89,7 @@ def called(answer: Answer) -> Called:
     """Return what came of a call."""
     return Called(
         content=tuple(_objects(answer.get("content"))),
-        structured=_clean(answer.get("structuredContent")),
+        structured=lawful(answer.get("structuredContent")),
         is_error=answer.get("isError") is True,
     )
 
@@ -107,10 +106,9 @@ def _contents(part: Answer) -> Contents:
     text, blob = part.get("text"), part.get("blob")
     data: bytes | None = None
     if isinstance(blob, str) and not isinstance(text, str):
-        try:
-            data = base64.b64decode("".join(blob.split()), validate=True)
-        except (binascii.Error, ValueError):
-            raise InvalidValue("resource: its bytes are not in base64") from None
+        data = from_base64(blob)
+        if data is None:
+            raise InvalidValue("resource: its bytes are not in base64")
     return Contents(
         uri=_text(part.get("uri")),
         mime_type=_text(part.get("mimeType")) or None,
@@ -137,6 +135,20 @@ def messages_in(answer: Answer) -> tuple[PromptMessage, ...]:
     )
 
 
+def weight(answer: object) -> int:
+    """Return how much an answer says, more or less: characters, and a few for each other value."""
+    total, rest = 0, [answer]
+    while rest:
+        value = rest.pop()
+        total += len(value) if isinstance(value, str) else _LEAST_WEIGHT
+        if isinstance(value, dict):
+            members = cast("dict[str, object]", value)
+            rest += [*members, *members.values()]
+        elif isinstance(value, list):
+            rest += cast("list[object]", value)
+    return total
+
+
 # -- JSON from elsewhere -------------------------------------------------------------------------
 
 
@@ -145,28 +157,9 @@ def _text(value: object) -> str:
 
 
 def _object(value: object) -> dict[str, Any]:
-    clean = _clean(value)
-    return cast("dict[str, Any]", clean) if isinstance(clean, dict) else {}
+    return cast("dict[str, Any]", lawful(value)) if isinstance(value, dict) else {}
 
 
 def _objects(values: object) -> list[dict[str, Any]]:
     listed = cast("list[object]", values) if isinstance(values, list) else []
     return [_object(value) for value in listed if isinstance(value, dict)]
-
-
-def _clean(value: object, depth: int = 0) -> Any:
-    """Return JSON that can be written again: no numbers without end, no halves of pairs."""
-    if depth > _DEEPEST:
-        return None
-    match value:
-        case str():
-            return replace_lone_surrogates(value)
-        case float():
-            return value if value - value == 0 else None
-        case dict():
-            members = cast("dict[str, object]", value)
-            return {_text(key): _clean(member, depth + 1) for key, member in members.items()}
-        case list():
-            return [_clean(member, depth + 1) for member in cast("list[object]", value)]
-        case _:
-            return value

@@ -23,8 +23,11 @@ from steno.inputs.mcp.answers import (
     resources_in,
     templates_in,
     tools_in,
+    weight,
 )
+from steno.inputs.mcp.foreign import is_sendable
 from steno.inputs.mcp.link import CLOSED, Link, explain
+from steno.inputs.mcp.pace import Paced
 from steno.inputs.mcp.said import (
     Called,
     ListedPrompt,
@@ -33,7 +36,7 @@ from steno.inputs.mcp.said import (
     PromptMessage,
     ReadResource,
 )
-from steno.inputs.mcp.sdk import Sdk, sdk
+from steno.inputs.mcp.sdk import LARGEST_MESSAGE, Sdk, sdk
 from steno.inputs.mcp.specs import ServerSpec
 from steno.inputs.mcp.tail import harmless
 
@@ -78,11 +81,17 @@ class Connection:
         self._is_older = False
         """Whether it takes nothing but the words of the older protocol."""
         self._is_closed = False
+        self._told: set[str] = set()
 
     @property
     def name(self) -> str:
         """What the user calls it."""
         return self.spec.name
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """Tools of which the user says that they only read: names, or patterns with `*`."""
+        return self.spec.reads
 
     @property
     def protocol(self) -> str | None:
@@ -113,10 +122,12 @@ class Connection:
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
     ) -> Called:
         """Call a tool. If cancelled, the server is told so. Raises ServerFailed."""
+        self._check_sendable(tool, arguments)
+        paced = Paced(progress)
 
         async def report(done: float, total: float | None, message: str | None) -> None:
             of = "" if total is None else f"/{total:g}"
-            progress(f"{done:g}{of} {harmless(message or '', 200)}".strip())
+            paced(f"{done:g}{of} {harmless(message or '', 200)}".strip())
 
         async def question(link: Link, types: Any) -> dict[str, Any]:
             params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
@@ -131,10 +142,12 @@ class Connection:
             await self.tools()
             return await link.ask(ask(request, types.EmptyResult, progress_callback=report))
 
-        return called(await self._answer(question))
+        with paced:
+            return called(await self._answer(question))
 
     async def read(self, uri: str) -> ReadResource:
         """Read a resource; nothing is kept to be used again. Raises ServerFailed."""
+        self._check_sendable(uri)
 
         async def question(link: Link, types: Any) -> dict[str, Any]:
             params = types.ReadResourceRequestParams(uri=uri)
@@ -149,6 +162,7 @@ class Connection:
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
         """Return a prompt with its arguments filled in. Raises ServerFailed."""
+        self._check_sendable(name, arguments)
 
         async def question(link: Link, types: Any) -> dict[str, Any]:
             params = types.GetPromptRequestParams(name=name, arguments=dict(arguments))
@@ -158,6 +172,12 @@ class Connection:
         return messages_in(await self._answer(question))
 
     # -- how they are asked ------------------------------------------------------------------
+
+    def _check_sendable(self, *said: object) -> None:
+        if not is_sendable(said):
+            raise ServerFailed(
+                f"mcp {self.name}: it cannot be asked this: a name or a value is no valid Unicode"
+            )
 
     async def _listed(
         self, verb: str, items_in: Callable[[Mapping[str, Any]], Iterable[T]], *, part: str
@@ -178,6 +198,7 @@ class Connection:
         self, link: Link, list_page: Callable[..., Awaitable[object]], types: Any
     ) -> AsyncIterator[dict[str, Any]]:
         cursor: str | None = None
+        room = LARGEST_MESSAGE  # many pages may hold as much as one that is as large as can be
         for _ in range(_MOST_PAGES):
             params = types.PaginatedRequestParams(cursor=cursor)
             try:
@@ -190,9 +211,18 @@ class Connection:
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str):
                 return
-        self._notify(
-            f"mcp {self.name}: it lists more than {_MOST_PAGES} pages; the rest is left out"
+            room -= weight(page)
+            if room < 0:
+                break
+        self._tell_once(
+            f"mcp {self.name}: it lists more than {_MOST_PAGES} pages, or "
+            f"{LARGEST_MESSAGE >> 20} MB; the rest is left out"
         )
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._notify(text)
 
     async def _answer(
         self, question: Callable[[Link, Any], Awaitable[dict[str, Any]]]
@@ -257,7 +287,8 @@ class Connection:
                     f"answered; it is left alone for {_PATIENCE_S} s"
                 )
             self._starts = 0
-        if self._link is not None:
+        # One that has never answered has failed, and whoever asked is told so.
+        if self._link is not None and self._link.session is not None:
             self._notify(f"mcp {self.name}: it is gone, and is started again")
         self._starts += 1
         self._started_at = self._now()

@@ -8,9 +8,6 @@ Nothing here knows a server, or how images are made to fit.
 
 from __future__ import annotations
 
-import base64
-import math
-from collections.abc import Mapping
 from typing import Any, Final, final
 
 import msgspec
@@ -18,13 +15,13 @@ import msgspec
 from steno.aside import LARGE_IMAGE
 from steno.content import Image, Opaque, Resource, Text
 from steno.inputs.mcp.definitions import cleaned
+from steno.inputs.mcp.foreign import from_base64, lawful
 from steno.inputs.mcp.said import Called
 from steno.json_object import encode_json
 from steno.message import ResultBlock
 from steno.outcome import Outcome
 from steno.ports import Fit, Stage, ToolOutput
 from steno.tools.truncate import MOST_BYTES, MOST_LINES, output_of
-from steno.value import replace_lone_surrogates
 
 MOST_BLOCKS: Final = 100
 MOST_IMAGES: Final = 20
@@ -34,11 +31,9 @@ _ORIGIN: Final = "mcp"
 _LEAST_LINES: Final = 10
 _LEAST_BYTES: Final = 500
 """What is shown of every text, however much was said before it."""
-_DEEPEST: Final = 150
-_WIDEST_NUMBER: Final = 1024
-"""In bits; what is longer is no number to anybody."""
 _LONGEST_WORD: Final = 100
 _LONGEST_LINK: Final = 500
+_NO_IMAGES: Final = "that nobody can look at here: pip install 'steno[images]'"
 
 
 def output_of_call(
@@ -149,17 +144,18 @@ class _Reader:
 
     def _image(self, data: str) -> Image:
         if self._fit is None:
-            raise _UnshownError("that nobody can look at here without steno[images]")
+            raise _UnshownError(_NO_IMAGES)
         size = _size_of(data)
         if not self._images or size > self._image_bytes:
             raise _UnshownError("that is one too many, or too large")
         self._images, self._image_bytes = self._images - 1, self._image_bytes - size
-        try:
-            decoded = base64.b64decode("".join(data.split()), validate=True)
-        except ValueError as exc:
-            raise _UnshownError("that is not in base64") from exc
+        decoded = from_base64(data)
+        if decoded is None:
+            raise _UnshownError("that is not in base64")
         try:
             return self._fit(decoded)
+        except ImportError as exc:
+            raise _UnshownError(_NO_IMAGES) from exc
         except Exception as exc:  # what a decoder of images raises is anybody's guess
             raise _UnshownError("that cannot be read") from exc
 
@@ -220,30 +216,6 @@ class _Reader:
 
 class _UnshownError(Exception):
     """An image cannot be shown; the message goes on from "an image"."""
-
-
-def lawful(value: Any, depth: int = 0) -> Any:
-    """Return foreign JSON as a value that can be recorded and sent: any text, any number."""
-    match value:
-        case None | bool():
-            return value
-        case str():
-            return replace_lone_surrogates(value)
-        case int():
-            return value if value.bit_length() <= _WIDEST_NUMBER else "[a very large number]"
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case _ if depth > _DEEPEST:
-            return "[nested too deeply]"
-        case Mapping():
-            return {
-                replace_lone_surrogates(str(name)): lawful(member, depth + 1)
-                for name, member in value.items()
-            }
-        case list() | tuple():
-            return [lawful(member, depth + 1) for member in value]
-        case _:
-            return f"[{type(value).__name__}]"
 
 
 def _is_said(value: Any, texts: list[str]) -> bool:

@@ -8,7 +8,7 @@ list over one odd tool in it, and we would rather have the rest.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from pathlib import Path
@@ -20,10 +20,13 @@ from steno.inputs.mcp.sdk import Sdk
 from steno.inputs.mcp.specs import ServerSpec
 from steno.inputs.mcp.stdio import stdio
 from steno.inputs.mcp.tail import Tail, harmless
+from steno.ports.carrier import without_secrets
 
 CLOSED: Final = "Connection closed"
 """What the SDK says when a server is gone."""
 _CLOSE_S: Final = 5
+_MOST_ASKED: Final = 1_000
+"""How many requests a server may have between two answers; all it can want is to see us alive."""
 _HEARD: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar("steno_heard", default=None)
 
 
@@ -38,7 +41,7 @@ class Link:
         self._spec = spec
         self._is_older = is_older
         self._folder = folder
-        self._sdk = sdk
+        self.sdk: Final = sdk
         self._settled = asyncio.Event()
         self._leave = asyncio.Event()
         self._failure: str | None = None
@@ -69,7 +72,7 @@ class Link:
         token = _HEARD.set(heard)
         try:
             await question
-        except self._sdk.ValidationError:
+        except self.sdk.ValidationError:
             if not heard:
                 raise
         finally:
@@ -91,11 +94,11 @@ class Link:
     async def _live(self) -> None:
         try:
             async with self._transport() as (incoming, outgoing):
-                dispatcher = _Dispatcher(self._sdk.JSONRPCDispatcher(incoming, outgoing), self)
-                info = self._sdk.types.Implementation(name="steno", version="1")
+                dispatcher = _Dispatcher(self.sdk.JSONRPCDispatcher(incoming, outgoing), self)
+                info = self.sdk.types.Implementation(name="steno", version="1")
                 # Without callbacks for them, the SDK offers no sampling, elicitation or roots,
                 # and refuses whoever asks for them all the same.
-                async with self._sdk.ClientSession(
+                async with self.sdk.ClientSession(
                     dispatcher=dispatcher, client_info=info
                 ) as session:
                     await self._greet(session)
@@ -103,7 +106,8 @@ class Link:
                     self._settled.set()
                     await self._leave.wait()
         except Exception as exc:  # noqa: BLE001 - whatever it was, the server is gone
-            self._fail(_reason(exc))
+            first = _first(exc)
+            self._fail(_reason(first), was_reached=isinstance(first, self.sdk.MCPError))
         finally:
             if not self._settled.is_set() and self._failure is None:
                 self._fail("it was stopped")
@@ -112,40 +116,44 @@ class Link:
 
     def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         if self._spec.command:
-            return stdio(self._spec, folder=self._folder, tail=self.tail, sdk=self._sdk)
-        return http(self._spec, tail=self.tail, sdk=self._sdk)
+            return stdio(self._spec, folder=self._folder, tail=self.tail, sdk=self.sdk)
+        return http(self._spec, tail=self.tail, sdk=self.sdk)
 
     async def _greet(self, session: Any) -> None:
         """Agree on a version: a newer server describes itself, an older one is initialized."""
-        with self._sdk.anyio.fail_after(self._spec.start_timeout_s):
+        with self.sdk.anyio.fail_after(self._spec.start_timeout_s):
             if self._is_older or not await self._is_newer(session):
                 await self._initialize(session)
 
     async def _is_newer(self, session: Any) -> bool:
         try:
             await session.discover()
-        except self._sdk.MCPError as exc:
+        except self.sdk.MCPError as exc:
             self.hung_up = bool(self._spec.command) and exc.message == CLOSED
             return False
-        except (self._sdk.ValidationError, RuntimeError):
+        except (self.sdk.ValidationError, RuntimeError):
             return False
         return True
 
     async def _initialize(self, session: Any) -> None:
         try:
             await session.initialize()
-        except self._sdk.MCPError as exc:
-            if exc.code != self._sdk.types.UNSUPPORTED_PROTOCOL_VERSION:
+        except self.sdk.MCPError as exc:
+            if exc.code != self.sdk.types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
             # A newer server that started so slowly that we had stopped waiting for it.
             await session.discover()
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str, *, was_reached: bool = False) -> None:
         """Keep why the server cannot be asked: for those who wait, or among its last words."""
         if self._settled.is_set():
             self.tail.remark(reason)
         else:
-            self._failure = explain(self._spec, "cannot be started", reason, tail=self.tail)
+            what = "cannot be started"
+            if self._spec.url:
+                address = without_secrets(self._spec.url) or "its url"
+                what = f"{address} cannot be {'used' if was_reached else 'reached'}"
+            self._failure = explain(self._spec, what, reason, tail=self.tail)
 
 
 class _Dispatcher:
@@ -154,10 +162,22 @@ class _Dispatcher:
     def __init__(self, inner: Any, link: Link) -> None:
         self._inner = inner
         self._link = link
+        self._asked = 0
 
-    async def run(self, *args: Any, **options: Any) -> None:
+    async def run(self, on_request: Callable[..., Any], *args: Any, **options: Any) -> None:
+        scope = self._link.sdk.anyio.CancelScope()
+
+        async def counted(*asked: Any) -> Any:
+            # Each is a task that waits until the server takes its answer, and it may never.
+            self._asked += 1
+            if self._asked > _MOST_ASKED:
+                self._link.tail.remark(f"it asked us {_MOST_ASKED:,} things, and answered nothing")
+                scope.cancel()
+            return await on_request(*asked)
+
         try:
-            await self._inner.run(*args, **options)
+            with scope:
+                await self._inner.run(counted, *args, **options)
         finally:
             self._link.leave()
 
@@ -166,6 +186,7 @@ class _Dispatcher:
 
     async def send_raw_request(self, *args: Any, **options: Any) -> dict[str, Any]:
         answer: dict[str, Any] = await self._inner.send_raw_request(*args, **options)
+        self._asked = 0
         if (heard := _HEARD.get()) is not None:
             heard.append(dict(answer))
         return answer
@@ -173,14 +194,19 @@ class _Dispatcher:
 
 def explain(spec: ServerSpec, what: str, reason: str = "", *, tail: Tail | None = None) -> str:
     """Say what went wrong with a server, why, and what it said last."""
-    parts = [f"mcp {spec.name}: {what}", harmless(reason), str(tail or "")]
+    # What is cut off later must not leave half of a secret.
+    told = harmless(spec.without_secrets(reason))
+    parts = [f"mcp {spec.name}: {what}", told, str(tail or "")]
     return spec.without_secrets(": ".join([part for part in parts if part]))
 
 
+def _first(exc: BaseException) -> BaseException:
+    """Return the first of several failures at once."""
+    return _first(exc.exceptions[0]) if isinstance(exc, BaseExceptionGroup) else exc
+
+
 def _reason(exc: BaseException) -> str:
-    """Say why something failed; of several failures at once, the first that is not our own."""
-    if isinstance(exc, BaseExceptionGroup):
-        return _reason(exc.exceptions[0])
+    """Say why something failed."""
     match exc:
         case FileNotFoundError() | NotADirectoryError() | PermissionError():
             return f"{exc.filename or 'command'}: {exc.strerror}"

@@ -6,7 +6,6 @@ thousand parts gets no more room than one that sends a single one. Nothing here 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import datetime
 from hashlib import sha256
@@ -15,12 +14,11 @@ from typing import Final, NamedTuple, TypeAlias, final
 from steno.content import Image, Resource, Text
 from steno.inputs.mcp.definitions import cleaned
 from steno.inputs.mcp.said import Contents
+from steno.inputs.mcp.uris import shown_uri
 from steno.ports import Fit
 from steno.value import replace_lone_surrogates
 
-LONGEST_URI: Final = 2_000
 LONGEST_TYPE: Final = 100
-_PASSWORD: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 _LEAST_TEXT: Final = 200
 """Less than so many characters of a part say nothing."""
 _MOST_IMAGES: Final = 20
@@ -73,7 +71,7 @@ def parts_of(
     return Parts(
         content=tuple(reader.content),
         sha256=_digest(contents),
-        size=sum([len(_bytes_of(part)) for part in contents]),
+        size=sum([len(bytes_of(part)) for part in contents]),
         shortened=reader.shortened,
         notes=tuple(dict.fromkeys(reader.notes)),
     )
@@ -82,11 +80,6 @@ def parts_of(
 def type_of(mime_type: str | None) -> str | None:
     """Return a type as it may be recorded and shown; None for an empty one."""
     return cleaned(mime_type or "", LONGEST_TYPE) or None
-
-
-def shown_uri(uri: str) -> str:
-    """Return a URI as it may be recorded and shown: without a name and a password in it."""
-    return _PASSWORD.sub("", cleaned(uri, LONGEST_URI))
 
 
 @final
@@ -196,7 +189,8 @@ def _text_of(part: Contents) -> str | None:
         return None
 
 
-def _bytes_of(part: Contents) -> bytes:
+def bytes_of(part: Contents) -> bytes:
+    """Return what a part holds, a text as UTF-8."""
     if part.text is not None:
         return replace_lone_surrogates(part.text).encode()
     return part.data or b""
@@ -205,5 +199,5 @@ def _bytes_of(part: Contents) -> bytes:
 def _digest(contents: Iterable[Contents]) -> str:
     digest = sha256()
     for part in contents:
-        digest.update(_bytes_of(part))
+        digest.update(bytes_of(part))
     return digest.hexdigest()

@@ -8,17 +8,18 @@ is dropped, and what it lets the assistant say is quoted, for nobody has said it
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any, Final, NamedTuple
 
 from steno.content import Image, ImageData, Opaque, Resource, Text
 from steno.errors import InvalidValue, ServerFailed
-from steno.inputs.mcp.content import lawful
+from steno.inputs.mcp.content import MOST_IMAGE_BYTES, MOST_IMAGES
 from steno.inputs.mcp.definitions import cleaned
+from steno.inputs.mcp.foreign import from_base64, lawful
 from steno.inputs.mcp.said import ListedPrompt, PromptArgument, PromptMessage, Server
 from steno.json_object import encode_json
 from steno.message import ChatMessage, UserBlock, UserMessage
@@ -28,6 +29,8 @@ MOST_PROMPTS: Final = 128
 _MOST_BLOCKS: Final = 100
 _LONGEST_TEXT: Final = 256 * 1024
 """The characters that a prompt may say in all."""
+_MOST_DATA: Final = 1024 * 1024
+"""The bytes that it may hold in all which are neither text nor an image."""
 _LONGEST_NAME: Final = 48
 _LONGEST_DESCRIPTION: Final = 300
 _LONGEST_WORD: Final = 100
@@ -37,7 +40,8 @@ _ORIGIN: Final = "mcp"
 _UNTYPEABLE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_-]+):([A-Za-z0-9_.-]+)(?:\s+(.*))?", re.DOTALL)
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_WORD: Final = re.compile(rf'(?:[^\s"]|{_QUOTED.pattern})+', re.DOTALL)
+# A quote without another one goes on to the end: to look behind each again would take for ever.
+_WORD: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*(?P<end>"|\\?\Z))+', re.DOTALL)
 _ESCAPED: Final = re.compile(r'\\(["\\])')
 _NAMED: Final = re.compile(r'([^\s"=]+)=(.*)', re.DOTALL)
 
@@ -145,11 +149,12 @@ def parse_command(text: str) -> SlashCommand | None:
         return None
     command = f"/{found[1]}:{found[2]}"
     rest = found[3] or ""
-    if '"' in _WORD.sub("", rest):
-        raise InvalidValue(f'{command}: a " has no other one; write \\" inside of quotes')
     named: dict[str, str] = {}
     positional: list[str] = []
-    for word in [match[0] for match in _WORD.finditer(rest)]:
+    for match in _WORD.finditer(rest):
+        word = match[0]
+        if match["end"] not in (None, '"'):
+            raise InvalidValue(f'{command}: a " has no other one; write \\" inside of quotes')
         pair = _NAMED.fullmatch(word)
         if pair is None:
             positional.append(_unquoted(word))
@@ -213,16 +218,45 @@ def _shown(name: str) -> str:
 
 def _as_message(messages: tuple[PromptMessage, ...], prompt: SlashPrompt) -> UserMessage:
     content: list[UserBlock] = []
+    room = _Room(text=_LONGEST_TEXT, data=_MOST_DATA, images=MOST_IMAGES, pixels=MOST_IMAGE_BYTES)
     for message in messages[:_MOST_BLOCKS]:
-        content += _said_by(message, prompt.server)
-    texts = [block.text for block in content if isinstance(block, Text)]
-    if len(messages) > _MOST_BLOCKS or sum(map(len, texts)) > _LONGEST_TEXT:
+        said = _said_by(message, prompt.server)
+        room = reduce(_less, said, room)
+        content += said
+    if len(messages) > _MOST_BLOCKS or min(room) < 0:
         raise ServerFailed(
             f"mcp {prompt.server}: what {prompt.command} says is too long to be sent"
         )
     if all(isinstance(block, Text) and not block.text.strip() for block in content):
         raise ServerFailed(f"mcp {prompt.server}: {prompt.command} says nothing")
     return ChatMessage.user(content)
+
+
+class _Room(NamedTuple):
+    """How much more may be said: characters, bytes that no one can read, images, their bytes."""
+
+    text: int
+    data: int
+    images: int
+    pixels: int
+
+
+def _less(room: _Room, block: UserBlock) -> _Room:
+    """Return what room a block leaves; below zero if it has none."""
+    match block:
+        case Text():
+            return room._replace(text=room.text - len(block.text))
+        case Resource():
+            text, data = block.text or "", block.data or b""
+            return room._replace(
+                text=room.text - len(block.uri) - len(text), data=room.data - len(data)
+            )
+        case Opaque():
+            return room._replace(data=room.data - len(block.raw))
+        case Image(source=ImageData(data=data)):
+            return room._replace(images=room.images - 1, pixels=room.pixels - len(data))
+        case _:
+            return room
 
 
 def _said_by(message: PromptMessage, server: str) -> list[UserBlock]:
@@ -256,7 +290,7 @@ def _blocks(block: dict[str, Any], server: str) -> list[UserBlock]:
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}} if uri:
             return [Resource(server=server, uri=uri, mime_type=_type(block["resource"]), text=text)]
         case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)}} if uri:
-            decoded = _decoded(blob)
+            decoded = from_base64(blob)
             if decoded is not None:
                 kind = _type(block["resource"])
                 return [Resource(server=server, uri=uri, mime_type=kind, data=decoded)]
@@ -270,17 +304,10 @@ def _blocks(block: dict[str, Any], server: str) -> list[UserBlock]:
 
 
 def _image(data: str, kind: str | None) -> Image | None:
-    decoded = _decoded(data)
+    decoded = from_base64(data)
     if not decoded or kind is None or not kind.startswith("image/"):
         return None
     return Image(source=ImageData(decoded), mime_type=kind)
-
-
-def _decoded(data: str) -> bytes | None:
-    try:
-        return base64.b64decode("".join(data.split()), validate=True)
-    except ValueError:
-        return None
 
 
 def _type(members: Mapping[str, Any]) -> str | None:

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple, TypeAlias, final
+
+from msgspec.structs import replace
 
 from steno.content import Image, ImageData, Opaque, Resource, Text
 from steno.entry import Resolution, ResolutionStatus
 from steno.errors import InvalidValue, ServerFailed, ToolFailed
 from steno.identity import utc_now
-from steno.inputs.mcp.definitions import cleaned
-from steno.inputs.mcp.parts import LONGEST_URI, ResourceLimits, parts_of, shown_uri, type_of
+from steno.inputs.mcp.names import name_of_server
+from steno.inputs.mcp.parts import ResourceLimits, parts_of, type_of
+from steno.inputs.mcp.patterns import fits
 from steno.inputs.mcp.said import Contents, Server
+from steno.inputs.mcp.uris import normal_uri, short_uri, shown_uri
 from steno.ports import Capability, Finding, Fit, Viewer
 
 KIND: Final = "resource"
@@ -30,8 +32,6 @@ KIND: Final = "resource"
 _HOUR_S: Final = 3_600.0
 _LONGEST_TTL_S: Final = 24 * _HOUR_S
 """No server is believed for longer."""
-_LONGEST_SHOWN: Final = 200
-_IN_BRACES: Final = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
 _LIMITS: Final = ResourceLimits()
 
 _Content: TypeAlias = tuple[Text | Image | Resource | Opaque, ...]
@@ -81,30 +81,27 @@ class Resources:
         if resource.text is not None or resource.data is not None:
             contents = (Contents(resource.uri, resource.mime_type, resource.text, resource.data),)
             retrieved_at = resource.retrieved_at or self._now()
-            return _finding(await self._fetched(resource, contents, None, retrieved_at), False)
+            return _finding(await self._fetched(resource, contents, None, retrieved_at))
         try:
-            check_uri(resource.uri)
-            server = self._server_of(resource.server)
-            uri = cleaned(shown_uri(resource.uri), _LONGEST_SHOWN)
-            await viewer.permits(
-                f"mcp__{server.name}",
-                Capability.READ,
-                resource.uri,
-                preview=f"read {uri} from the MCP server {server.name}",
-            )
-            kept = self._cache.get(_key(resource))
-            if kept is not None and self._is_fresh(kept.details):
-                return _finding(kept, True)
-            viewer.say(f"reading {uri} from the MCP server {server.name}")
-            read = await server.read(resource.uri)
+            return await self._resolve(replace(resource, uri=normal_uri(resource.uri)), viewer)
         except (InvalidValue, ServerFailed, ToolFailed) as exc:
             return Finding(error=str(exc))
+
+    async def _resolve(self, resource: Resource, viewer: Viewer) -> Finding:
+        server = self._server_of(resource.server)
+        allowed_by = await _permitted(viewer, resource, server)
+        kept = self._cache.get(_key(resource))
+        if kept is not None and self._is_fresh(kept.details):
+            return _finding(kept, allowed_by=allowed_by, from_cache=True)
+        uri = short_uri(resource.uri)
+        viewer.say(f"reading {uri} from the MCP server {server.name}")
+        read = await server.read(resource.uri)
         if all(part.text is None and part.data is None for part in read.contents):
-            return Finding(error=f"mcp {server.name}: there is nothing in {uri}")
+            raise ServerFailed(f"mcp {server.name}: there is nothing in {uri}")
         ttl_s = self._ttl_of(resource, read.contents[0].mime_type, read.ttl_s)
         fetched = await self._fetched(resource, read.contents, ttl_s, self._now())
         self._cache.put(_key(resource), fetched)
-        return _finding(fetched, False)
+        return _finding(fetched, allowed_by=allowed_by)
 
     def is_current(self, resource: Resource, resolution: Resolution, viewer: Viewer) -> bool:
         """Tell whether what was read is still fresh."""
@@ -120,10 +117,14 @@ class Resources:
 
     def remember(self, resource: Resource, resolution: Resolution) -> None:
         """Take what the log of a conversation holds, to be used again while it is fresh."""
-        details, kept = resolution.details or {}, self._cache.get(_key(resource))
+        try:
+            key = _key(replace(resource, uri=normal_uri(resource.uri)))
+        except InvalidValue:  # nobody will ask for it again
+            return
+        details, kept = resolution.details or {}, self._cache.get(key)
         is_newer = kept is None or _retrieved_at(kept.details) < _retrieved_at(details)
         if is_newer and details.get("ttl_s") is not None and self._holds(resolution):
-            self._cache.put(_key(resource), _Fetched(resolution.content, details))
+            self._cache.put(key, _Fetched(resolution.content, details))
 
     # -- how long it holds -------------------------------------------------------------------
 
@@ -135,7 +136,7 @@ class Resources:
         if kind in types:
             return types[kind]
         # The pattern that says the most counts, not the one that happens to stand first.
-        found = [pattern for pattern in types if fnmatchcase(kind, pattern.lower())]
+        found = [pattern for pattern in types if fits(pattern.lower(), kind)]
         return types[max(found, key=len)] if found else self._default_ttl_s
 
     def _holds(self, resolution: Resolution) -> bool:
@@ -184,21 +185,6 @@ class Resources:
         return _Fetched(parts.content, details, note and f"{details['uri']}: {note}")
 
 
-def check_uri(uri: str) -> None:
-    """Refuse what nobody can read from a server. Raises InvalidValue, which says what to do."""
-    if len(uri) > LONGEST_URI:
-        raise InvalidValue(f"resource: its URI is longer than {LONGEST_URI:,} characters")
-    if not uri.isprintable():
-        raise InvalidValue("resource: its URI holds characters that nobody can see; remove them")
-    names = [name for part in _IN_BRACES.findall(uri) for name in part.split(",")]
-    if names:
-        listed = ", ".join([name.partition(":")[0].rstrip("*").strip() for name in names])
-        raise InvalidValue(
-            f"resource: {cleaned(shown_uri(uri), _LONGEST_SHOWN)} is a template; "
-            f"put a value in the place of each name in braces: {listed}"
-        )
-
-
 @final
 class _Cache:
     """What was fetched, as much as there is room for; what was not used for longest goes first."""
@@ -239,8 +225,27 @@ def _key(resource: Resource) -> tuple[str, str]:
     return resource.server, resource.uri
 
 
-def _finding(fetched: _Fetched, from_cache: bool) -> Finding:
+async def _permitted(viewer: Viewer, resource: Resource, server: Server) -> str:
+    """Return what allows a resource to be read. Raises ToolFailed."""
+    uri = short_uri(resource.uri)
+    try:
+        return await viewer.permits(
+            name_of_server(server.name),
+            Capability.READ,
+            shown_uri(resource.uri),  # who reads it is nothing that a rule is about
+            preview=f"read {uri} from the MCP server {server.name}",
+        )
+    except ToolFailed as exc:
+        raise ToolFailed(f"{uri}: {exc}") from exc
+
+
+def _finding(
+    fetched: _Fetched, *, allowed_by: str | None = None, from_cache: bool = False
+) -> Finding:
+    """Return what was found; what came with a message had to be allowed by nobody."""
     details = {**fetched.details, "from_cache": from_cache}
+    if allowed_by is not None:
+        details["allowed_by"] = allowed_by
     return Finding(content=fetched.content, details=details, note=fetched.note)
 
 

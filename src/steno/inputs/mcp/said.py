@@ -94,6 +94,11 @@ class Server(Protocol):
         """What the user calls it."""
         ...
 
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """Tools of which the user says that they only read: names, or patterns with `*`."""
+        ...
+
     async def tools(self) -> tuple[ListedTool, ...]:
         """Return all tools, whatever the number of pages."""
         ...
@@ -109,7 +114,10 @@ class Server(Protocol):
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
     ) -> Called:
-        """Call a tool; `progress` is told how far it is. If cancelled, the server is told so."""
+        """Call a tool; if cancelled, the server is told so.
+
+        `progress` is told how far it is, a few times a second at most, and the last word for sure.
+        """
         ...
 
     async def read(self, uri: str) -> ReadResource:

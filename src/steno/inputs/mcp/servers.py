@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Self, final
@@ -17,7 +17,7 @@ from steno.inputs.mcp.specs import ServerSpec
 class Servers:
     """The servers that a user has set up; `async with` ends them. Constructing starts none.
 
-    Of two specs of one name the later one counts.
+    Of two specs of one name the later one counts. Iterating gives those that can be asked.
     """
 
     def __init__(
@@ -35,6 +35,9 @@ class Servers:
             for spec in by_name.values()
             if spec.is_usable
         }
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(self._connections.values())
 
     @property
     def names(self) -> tuple[str, ...]:

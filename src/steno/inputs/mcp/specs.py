@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast, final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from msgspec.structs import force_setattr
 
@@ -31,6 +32,9 @@ _SHORTEST_SECRET: Final = 6
 """What is shorter would be found in the middle of ordinary words."""
 _LONGEST_S: Final = 1e8
 _KINDS: Final = {"stdio": "command", "http": "url", "streamable-http": "url"}
+_NEAR: Final = 0.8
+"""How much alike two keys are, of which one may be meant for the other."""
+_LONGEST_KEY: Final = 40
 _FOREIGN_KEYS: Final = frozenset({"command", "args", "env", "cwd", "type", "url", "headers"})
 _OWN_KEYS: Final = frozenset({"reads", "ttl_s", "start_timeout_s", "call_timeout_s", "disabled"})
 
@@ -66,6 +70,8 @@ class ServerSpec(Quiet, frozen=True, kw_only=True):
     """Why it cannot be used, and what to do; empty if it can."""
     note: str = ""
     """What the user should know about how it is set up."""
+    secrets: tuple[str, ...] = ()
+    """What came from variables that hold a secret, wherever it was put: among `args`, say."""
 
     def __post_init__(self) -> None:
         _check_name(self.name, "mcp server")
@@ -84,10 +90,13 @@ class ServerSpec(Quiet, frozen=True, kw_only=True):
         return text
 
     def _secrets(self) -> Iterator[str]:
-        kept = [value for name, value in self.env.items() if _SECRET.search(name)]
+        kept = [*self.secrets]
+        kept += [value for name, value in self.env.items() if _SECRET.search(name)]
         kept += [part for value in self.headers.values() for part in (value, *value.split())]
         with suppress(ValueError):
-            kept.append(urlsplit(self.url).password or "")
+            parts = urlsplit(self.url)
+            kept += [parts.username or "", parts.password or ""]
+            kept += [value for _, value in parse_qsl(parts.query)]
         yield from (secret for secret in kept if len(secret) >= _SHORTEST_SECRET)
 
 
@@ -125,6 +134,14 @@ def _check_name(name: object, place: str) -> str:
     return name
 
 
+def _near(key: object) -> str | None:
+    """Return the key that somebody may have meant; None if there is none like it."""
+    if not isinstance(key, str) or not key.isprintable() or len(key) > _LONGEST_KEY:
+        return None
+    found = get_close_matches(key.lower(), _FOREIGN_KEYS, n=1, cutoff=_NEAR)
+    return found[0] if found else None
+
+
 class _Reader:
     """Reads one server; collects what it lacks."""
 
@@ -135,14 +152,18 @@ class _Reader:
         self._members = cast("Mapping[str, Any]", members)
         self._environ = environ
         self._missing: list[str] = []
+        self._secrets: list[str] = []
 
     def spec(self, name: str, *, origin: str, base: Path | None, is_strict: bool) -> ServerSpec:
         """Return the server. Raises InvalidValue."""
         if is_strict:
             self._check_keys()
-        self._check_kind()
+        disabled = self._flag("disabled")
+        # To switch off a server of that name takes nothing more.
+        if not disabled or self._has():
+            self._check_kind()
         command, url = self._text("command"), self._text("url")
-        if not command and not url and not self._missing:
+        if not command and not url and not self._missing and not disabled:
             raise self._refusal("command", "is empty")
         env, headers = self._texts_by_name("env"), self._texts_by_name("headers")
         self._check_headers(headers)
@@ -161,10 +182,11 @@ class _Reader:
             ttl_s=self._durations("ttl_s"),
             start_timeout_s=self._duration("start_timeout_s", 30),
             call_timeout_s=self._duration("call_timeout_s", 600),
-            disabled=self._flag("disabled"),
+            disabled=disabled,
             origin=origin,
             problem=self._problem(),
             note=self._note(),
+            secrets=tuple(self._secrets),
         )
 
     # -- rules -------------------------------------------------------------------------------
@@ -179,18 +201,24 @@ class _Reader:
         known = _FOREIGN_KEYS | _OWN_KEYS
         for key in self._members:
             if key not in known:
-                raise self._refusal(key, f"is unknown; known are {', '.join(sorted(known))}")
+                hint = f"; do you mean {near}?" if (near := _near(key)) else ""
+                rule = f"is unknown; known are {', '.join(sorted(known))}{hint}"
+                raise self._refusal(key, rule)
+
+    def _has(self) -> list[str]:
+        return [key for key in ("command", "url") if self._members.get(key) is not None]
 
     def _check_kind(self) -> None:
-        has = [key for key in ("command", "url") if self._members.get(key) is not None]
+        has = self._has()
         if len(has) != 1:
-            raise InvalidValue(f"{self._place}: needs either a command or a url")
+            hint = "".join([f"; {slip}" for slip in self._slips()])
+            raise InvalidValue(f"{self._place}: needs either a command or a url{hint}")
         kind = self._members.get("type")
         if kind == "sse":
             raise self._refusal(
                 "type", "sse is no longer part of the protocol; most servers answer at http too"
             )
-        if kind is not None and kind not in _KINDS:
+        if kind is not None and not (isinstance(kind, str) and kind in _KINDS):
             raise self._refusal("type", f"must be one of {', '.join(_KINDS)}")
         if kind is not None and _KINDS[kind] not in has:
             raise self._refusal("type", f"{kind} goes with a {_KINDS[kind]}")
@@ -216,6 +244,14 @@ class _Reader:
         names = ", ".join(dict.fromkeys(self._missing))
         return f"needs the variable {names}: set it in the environment"
 
+    def _slips(self) -> list[str]:
+        """Return a line for each key that nobody knows, and that is spelled nearly as one of ours."""
+        return [
+            f"{key}: do you mean {near}?"
+            for key in self._members
+            if key not in _FOREIGN_KEYS | _OWN_KEYS and (near := _near(key))
+        ]
+
     def _note(self) -> str:
         literal = [
             f"{key}.{name}"
@@ -223,9 +259,10 @@ class _Reader:
             for name, value in (self._members.get(key) or {}).items()
             if value and _SECRET.search(name) and "${" not in value
         ]
-        if not literal:
-            return ""
-        return f"{', '.join(literal)}: take it from the environment, as in ${{NAME}}"
+        notes = self._slips()
+        if literal:
+            notes.append(f"{', '.join(literal)}: take it from the environment, as in ${{NAME}}")
+        return "; ".join(notes)
 
     # -- members -----------------------------------------------------------------------------
 
@@ -292,6 +329,8 @@ class _Reader:
             if value is None:
                 self._missing.append(name)
                 return ""
+            if _SECRET.search(name):
+                self._secrets.append(value)
             return value
 
         return _VARIABLE.sub(replaced, text)

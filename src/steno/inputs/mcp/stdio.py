@@ -2,7 +2,8 @@
 
 The SDK has this too, but there a line may be as long as the memory lasts, a line that is no JSON
 is printed, and an answer with half a surrogate pair in it is lost, so that whoever waits for it
-waits for ever. Here lines are bounded, and an answer that cannot be read is an error at once.
+waits for ever. Here lines are bounded, an answer that cannot be read is an error at once, and on
+Linux no server outlives us.
 """
 
 from __future__ import annotations
@@ -10,18 +11,22 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from steno.inputs.mcp import leash
 from steno.inputs.mcp.sdk import LARGEST_MESSAGE, Sdk
 from steno.inputs.mcp.specs import ServerSpec
 from steno.inputs.mcp.tail import Tail
 from steno.json_object import replace_lone_escapes
+from steno.tools.shell.program import run_alone
 
 _GRACE_S: Final = 1.0
 """How long a server may take to end once nobody speaks to it, and again once it is told to."""
@@ -46,24 +51,15 @@ async def stdio(
     Of our environment it gets what the SDK holds to be harmless (HOME, PATH and the like). What it
     says on stderr goes to `tail`. Raises OSError, ValueError if it cannot be started.
     """
-    process = await asyncio.create_subprocess_exec(
-        spec.command,
-        *spec.args,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        cwd=spec.cwd or folder,
-        env={**sdk.get_default_environment(), **spec.env},
-        start_new_session=True,
-        limit=LARGEST_MESSAGE,
-    )
+    environment = {**sdk.get_default_environment(), **spec.env}
+    process = await _start(spec, folder=spec.cwd or folder, environment=environment)
     from_server, incoming = _pipe(sdk)
     to_server, outgoing = _pipe(sdk)
     overhearing = asyncio.create_task(_overhear(process, tail))
     tasks = [
         overhearing,
         asyncio.create_task(_hear(process, from_server, tail=tail, sdk=sdk)),
-        asyncio.create_task(_speak(process, outgoing, from_server, sdk=sdk)),
+        asyncio.create_task(_speak(process, outgoing, from_server, tail=tail, sdk=sdk)),
     ]
     try:
         yield incoming, to_server
@@ -77,6 +73,46 @@ async def stdio(
             await asyncio.gather(*tasks, return_exceptions=True)
             for stream in (from_server, incoming, to_server, outgoing):
                 stream.close()
+
+
+# -- the start -----------------------------------------------------------------------------------
+
+
+async def _start(spec: ServerSpec, *, folder: Path, environment: Mapping[str, str]) -> Process:
+    """Start the program, with a leash where there is one. Raises OSError, ValueError."""
+    run = partial(
+        asyncio.create_subprocess_exec,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+        limit=LARGEST_MESSAGE,
+    )
+    if sys.platform != "linux" or not sys.executable:
+        return await run(spec.command, *spec.args)
+    failure_fd, write_fd = os.pipe()
+    with os.fdopen(failure_fd, "rb") as failure:
+        try:
+            leashed = (*run_alone(leash.__file__), str(os.getpid()), str(write_fd))
+            process = await run(*leashed, spec.command, *spec.args, pass_fds=[write_fd])
+        finally:
+            os.close(write_fd)
+        try:
+            async with asyncio.timeout(spec.start_timeout_s):
+                await _check_started(spec.command, failure)
+        except BaseException:
+            await _end(process, Tail())  # how our own program ended says nothing of theirs
+            raise
+    return process
+
+
+async def _check_started(command: str, failure: BinaryIO) -> None:
+    """Wait until the program runs. Raises OSError if it cannot be started."""
+    number = await asyncio.to_thread(failure.read)
+    if number:
+        raise OSError(int(number), os.strerror(int(number)), command)
 
 
 def _pipe(sdk: Sdk) -> tuple[Any, Any]:
@@ -128,8 +164,10 @@ def _message(line: bytes, sdk: Sdk) -> Any:
     return sdk.types.JSONRPCError(jsonrpc="2.0", id=answer.id, error=error)
 
 
-async def _speak(process: Process, outgoing: Any, from_server: Any, *, sdk: Sdk) -> None:
-    """Write every message; if nobody reads them, end the conversation."""
+async def _speak(
+    process: Process, outgoing: Any, from_server: Any, *, tail: Tail, sdk: Sdk
+) -> None:
+    """Write every message; if one cannot be written, end the conversation: others wait for it."""
     assert process.stdin is not None
     try:
         async for message in outgoing:
@@ -137,6 +175,10 @@ async def _speak(process: Process, outgoing: Any, from_server: Any, *, sdk: Sdk)
             process.stdin.write(f"{text}\n".encode())
             await process.stdin.drain()
     except (ConnectionError, sdk.anyio.ClosedResourceError, sdk.anyio.BrokenResourceError):
+        pass  # nobody reads, or nobody speaks any more
+    except ValueError:
+        tail.remark("what it was to be told cannot be written as JSON")
+    finally:
         from_server.close()
 
 

@@ -7,10 +7,9 @@ user says that it only reads. Nothing here knows how a server is reached.
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, final
 
 import msgspec
 
@@ -19,6 +18,7 @@ from steno.errors import InvalidArguments, InvalidTool, InvalidValue, ServerFail
 from steno.inputs.mcp.content import output_of_call
 from steno.inputs.mcp.definitions import cleaned, define, why_not
 from steno.inputs.mcp.names import name_of_server
+from steno.inputs.mcp.patterns import fits
 from steno.inputs.mcp.said import ListedTool, Server
 from steno.json_object import encode_json
 from steno.ports import Capability, Fit, Stage, ToolOutput
@@ -33,9 +33,6 @@ _LONGEST_NAME: Final = 100
 _LONGEST_NOTE: Final = 1_000
 _MOST_NOTES: Final = 20
 _MOST_LOOKED_AT: Final = 1_000
-
-Reads: TypeAlias = Mapping[str, Sequence[str]]
-"""The tools that only read, as the user says: names or patterns with `*`, by server."""
 
 _HINTS: Final = (
     ("readOnlyHint", True, "it only reads"),
@@ -52,15 +49,14 @@ class McpTool:
 
     ruled_as: tuple[str, ...] = ()
 
-    def __init__(
-        self, server: Server, listed: ListedTool, *, reads: bool = False, fit: Fit | None = None
-    ) -> None:
+    def __init__(self, server: Server, listed: ListedTool, *, fit: Fit | None = None) -> None:
         """Take a tool as its server lists it; `fit` makes images fit for a model."""
         self._server = server
         self._listed = listed
         self._fit = fit
         self.definition: Final[ToolDefinition] = define(server.name, listed)
-        self.capability: Final = Capability.READ if reads else Capability.EXECUTE
+        is_reader = any(fits(pattern, listed.name) for pattern in server.readers)
+        self.capability: Final = Capability.READ if is_reader else Capability.EXECUTE
 
     def __repr__(self) -> str:
         return f"McpTool({self.definition.name}, {self.capability})"
@@ -128,12 +124,10 @@ class McpTools(NamedTuple):
     """A line each, for people: what is not there, and why."""
 
 
-async def tools_of(
-    servers: Iterable[Server], *, reads: Reads | None = None, fit: Fit | None = None
-) -> McpTools:
+async def tools_of(servers: Iterable[Server], *, fit: Fit | None = None) -> McpTools:
     """Ask all servers at once for their tools, in the order of their names.
 
-    A server that fails has none, and a note says why; so does one whose name cannot be told from
+    `fit` makes images fit for a model. A server that fails has none, and a note says why; so does one whose name cannot be told from
     that of another.
     """
     asked: list[Server] = []
@@ -145,20 +139,16 @@ async def tools_of(
             asked.append(server)
         else:
             notes.append(f"mcp {server.name}: rename it, its tools are called as those of {other}")
-    patterns = {} if reads is None else reads
-    found = await asyncio.gather(
-        *[_tools_of(one, reads=patterns.get(one.name, ()), fit=fit) for one in asked]
-    )
+    found = await asyncio.gather(*[_tools_of(one, fit=fit) for one in asked])
     tools = [tool for some in found for tool in some.tools]
     return McpTools(tuple(tools), (*notes, *[note for some in found for note in some.notes]))
 
 
-async def _tools_of(server: Server, *, reads: Sequence[str], fit: Fit | None) -> McpTools:
+async def _tools_of(server: Server, *, fit: Fit | None) -> McpTools:
     try:
         listed = await server.tools()
     except ServerFailed as exc:
         return McpTools((), (cleaned(str(exc), _LONGEST_NOTE),))
-    does_read = _matcher(reads)
     tools: dict[str, McpTool] = {}
     left_out: list[str] = []
     room = MOST_BYTES
@@ -166,7 +156,7 @@ async def _tools_of(server: Server, *, reads: Sequence[str], fit: Fit | None) ->
         try:
             if len(tools) == MOST_TOOLS or position >= _MOST_LOOKED_AT:
                 raise InvalidTool(f"there are more than {MOST_TOOLS}")
-            tool = McpTool(server, one, reads=does_read(one.name), fit=fit)
+            tool = McpTool(server, one, fit=fit)
             size = _size_of(tool.definition)
             if size > room:
                 raise InvalidTool(f"there are more than {MOST_BYTES // 1024} KB about the others")
@@ -184,20 +174,6 @@ def _notes(server: str, left_out: Sequence[str]) -> tuple[str, ...]:
     if more := len(left_out) - len(notes):
         notes.append(f"mcp {server}: left out {more:,} more tools")
     return tuple(notes)
-
-
-def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Return what tells whether one of these patterns means a name; `*` stands for any text."""
-    expressions = [re.compile(_expression(pattern), re.DOTALL) for pattern in patterns]
-    return lambda name: any(one.fullmatch(name) for one in expressions)
-
-
-def _expression(pattern: str) -> str:
-    first, *others = map(re.escape, pattern.split("*"))
-    if not others:
-        return first
-    # Each piece is taken where it comes first, so that no name takes long to look at.
-    return first + "".join([f"(?>.*?{piece})" for piece in others[:-1]]) + f".*{others[-1]}"
 
 
 def _size_of(definition: ToolDefinition) -> int:

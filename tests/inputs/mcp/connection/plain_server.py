@@ -1,7 +1,7 @@
 """A server of the older protocol without the SDK: it writes what no SDK would let it write.
 
 Modes: `hang` reads nothing and says nothing, `exit` says why on stderr and ends, `loop` lists the
-same page for ever, `strict` ends unless it is initialized first.
+same page for ever, `long` one of many megabytes, `strict` ends unless it is initialized first.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ def call(id: Any, tool: str, arguments: dict[str, Any]) -> None:
             answer(id, {"content": [{"type": "hologram", "data": [1]}, 3], "isError": True})
         case "number":
             write(f'{{"jsonrpc":"2.0","id":{id},"result":{{"structuredContent":{{"n":NaN}}}}}}')
+        case "pester":
+            for number in count():
+                write(json.dumps({"jsonrpc": "2.0", "id": f"p{number}", "method": "ping"}))
         case "sample":
             write(
                 '{"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{'
@@ -95,6 +98,9 @@ def serve(mode: str) -> None:
                 )
             case "tools/list" if mode == "loop":
                 answer(id, {"tools": ODD_TOOLS[:1], "nextCursor": "again"})
+            case "tools/list" if mode == "long":
+                tool = {"name": "long", "inputSchema": {}, "description": "x" * (10 << 20)}
+                answer(id, {"tools": [tool], "nextCursor": "again"})
             case "tools/list":
                 answer(id, {"tools": ODD_TOOLS})
             case "tools/call":

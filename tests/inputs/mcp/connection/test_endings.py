@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
+import subprocess
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,10 @@ import pytest
 
 from steno.errors import ServerFailed
 from steno.inputs.mcp.connection import MOST_STARTS, Connection
+from steno.inputs.mcp.sdk import sdk
 from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.stdio import stdio
+from steno.inputs.mcp.tail import Tail
 from tests.inputs.mcp.connection.asking import (
     begin_waiting,
     children,
@@ -22,8 +28,10 @@ from tests.inputs.mcp.connection.asking import (
     pid_of,
     plain_spec,
 )
-from tests.inputs.mcp.real_servers import Live, everything_spec, own_spec
+from tests.inputs.mcp.real_servers import Live, everything_spec, live, own_spec
 from tests.provider.server import run
+
+ROOT = Path(__file__).parents[4]
 
 # -- the start -----------------------------------------------------------------------------------
 
@@ -74,13 +82,16 @@ def test_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
 def test_older_server_that_ends_at_words_it_does_not_know_is_started_again_for_the_older_ones(
     tmp_path: Path,
 ) -> None:
+    told: list[str] = []
+
     async def main() -> None:
-        server = Connection(plain_spec("strict"), folder=tmp_path)
+        server = Connection(plain_spec("strict"), folder=tmp_path, notify=told.append)
         lists = await asyncio.gather(*[server.tools() for _ in range(3)])
         assert {tool.name for tools in lists for tool in tools} == {"good", "listed"}
         await server.aclose()
 
     run(main(), 20)
+    assert told == []
 
 
 def test_many_who_ask_at_once_share_one_start(tmp_path: Path) -> None:
@@ -156,18 +167,54 @@ def test_server_that_dies_fails_all_calls_under_way_and_is_started_again(own_ser
     own_server.run(main())
 
 
-def test_server_that_is_killed_is_used_again(own_server: Live) -> None:
-    async def main() -> None:
-        server = own_server.server
+def test_server_that_is_killed_is_used_again_and_that_is_told_once(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    async def main(server: Connection) -> None:
         call = await begin_waiting(server)
         os.kill(await pid_of(server), signal.SIGKILL)
         with pytest.raises(ServerFailed, match=r"went away in the middle of a call: .*signal 9"):
             await call
-        assert (await server.call("add", {"a": 1, "b": 2}, progress=ignore)).structured == {
-            "sum": 3
-        }
+        sums = [server.call("add", {"a": 1, "b": 2}, progress=ignore) for _ in range(3)]
+        assert [one.structured for one in await asyncio.gather(*sums)] == [{"sum": 3}] * 3
 
-    own_server.run(main())
+    with live(own_spec(), tmp_path, notify=told.append) as own:
+        own.run(main(own.server))
+    assert told == ["mcp own: it is gone, and is started again"]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda server: server.read("x:\udcff"),
+        lambda server: server.prompt("p", {"a": "\udcff"}),
+        lambda server: server.call("add", {"a": [{"\udcff": 1}], "b": 2}, progress=ignore),
+        lambda server: server.call("\udcff", {}, progress=ignore),
+    ],
+)
+def test_what_cannot_be_written_is_refused_and_the_next_question_is_answered(
+    own_server: Live, ask: Callable[[Connection], Coroutine[Any, Any, object]]
+) -> None:
+    pid = own_server.run(pid_of(own_server.server))
+    with pytest.raises(ServerFailed, match=r"^mcp own: it cannot be asked this: .* Unicode"):
+        own_server.run(ask(own_server.server))
+    assert own_server.run(pid_of(own_server.server)) == pid
+
+
+def test_conversation_ends_if_a_message_cannot_be_written(tmp_path: Path) -> None:
+    loaded, tail = sdk(), Tail()
+    request = loaded.types.JSONRPCRequest(
+        jsonrpc="2.0", id=1, method="tools/call", params={"name": "\udcff"}
+    )
+
+    async def main() -> list[Any]:
+        async with stdio(plain_spec(), folder=tmp_path, tail=tail, sdk=loaded) as streams:
+            incoming, outgoing = streams
+            await outgoing.send(loaded.SessionMessage(request))
+            return [message async for message in incoming]
+
+    assert run(main(), 20) == []
+    assert "what it was to be told cannot be written as JSON" in str(tail)
 
 
 def test_cancelled_call_is_cancelled_in_the_server(own_server: Live, tmp_path: Path) -> None:
@@ -276,7 +323,60 @@ def test_server_ends_with_the_event_loop_that_is_stopped(tmp_path: Path) -> None
     assert not is_there(pids[0])
 
 
+MASTER = """
+import asyncio, sys
+from pathlib import Path
+from steno.inputs.mcp.connection import Connection
+from tests.inputs.mcp.connection.asking import children, ignore, plain_spec
+
+async def main():
+    others = children()
+    server = Connection(plain_spec(), folder=Path())
+    await server.call("stubborn", {}, progress=ignore)
+    print(*(children() - others), flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def test_server_that_does_not_want_to_end_is_gone_when_we_are_killed() -> None:
+    command = [sys.executable, "-c", MASTER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as master:
+        assert master.stdout is not None
+        server = os.pidfd_open(int(master.stdout.readline()))
+        try:
+            assert select.select([server], [], [], 0)[0] == []
+            master.kill()
+            assert select.select([server], [], [], 20)[0] == [server]
+        finally:
+            os.close(server)
+            master.kill()
+
+
 # -- the environment -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["not-executable", "./not-executable"])
+def test_program_that_cannot_be_run_is_named(command: str, tmp_path: Path) -> None:
+    (tmp_path / "not-executable").write_text("")
+    spec = ServerSpec(name="poor", command=command, env={"PATH": str(tmp_path)})
+    with pytest.raises(ServerFailed, match=rf"cannot be started: {command}: Permission denied$"):
+        run(Connection(spec, folder=tmp_path).tools(), 20)
+
+
+def test_program_gets_the_environment_and_the_signals_as_if_we_had_started_it_ourselves(
+    tmp_path: Path,
+) -> None:
+    program = "env >env; grep SigIgn /proc/self/status >signals"
+    spec = ServerSpec(name="curious", command="sh", args=("-c", program))
+    with pytest.raises(ServerFailed):
+        run(Connection(spec, folder=tmp_path).tools(), 20)
+    names = {line.partition("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
+    given = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+    assert names - {"OLDPWD", "PWD", "SHLVL", "_"} <= given
+    ignored = int((tmp_path / "signals").read_text().split()[1], 16)
+    assert ignored >> (signal.SIGPIPE - 1) & 1 == 0
 
 
 def test_secret_of_our_environment_does_not_reach_a_server(

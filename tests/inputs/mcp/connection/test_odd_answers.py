@@ -43,8 +43,8 @@ def test_half_of_a_surrogate_pair_is_replaced(plain: Live) -> None:
     assert call(plain, "halves").content[0]["text"] == "a\ufffdb"
 
 
-def test_number_that_json_does_not_know_is_left_out(plain: Live) -> None:
-    assert call(plain, "number").structured == {"n": None}
+def test_number_that_json_does_not_know_is_told_in_words(plain: Live) -> None:
+    assert call(plain, "number").structured == {"n": "nan"}
 
 
 def test_answer_that_cannot_be_read_is_an_error_at_once(plain: Live) -> None:
@@ -65,9 +65,25 @@ def test_server_that_wants_our_model_is_refused(plain: Live) -> None:
     assert "not supported" in refusal["error"]["message"]
 
 
-def test_pages_without_end_are_cut_off(tmp_path: Path) -> None:
-    with live(plain_spec("loop"), tmp_path) as server:
-        assert len(server.run(server.server.tools())) == 100
+def test_pages_without_end_are_cut_off_and_that_is_told_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    with live(plain_spec("loop"), tmp_path, notify=told.append) as server:
+        for _ in range(2):
+            assert len(server.run(server.server.tools())) == 100
+    assert told == [
+        "mcp plain: it lists more than 100 pages, or 32 MB; the rest is left out",
+    ]
+
+
+def test_pages_that_are_too_large_together_are_cut_off(tmp_path: Path) -> None:
+    with live(plain_spec("long"), tmp_path) as server:
+        assert len(server.run(server.server.tools())) == 4
+
+
+def test_server_that_asks_without_end_and_never_listens_is_ended(plain: Live) -> None:
+    with pytest.raises(ServerFailed, match="it asked us 1,000 things, and answered nothing"):
+        call(plain, "pester")
+    assert call(plain, "stray").content
 
 
 def test_many_pages_are_one_list(own_server: Live) -> None:

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from steno.errors import ServerFailed
+from steno.inputs.mcp.prompts import prompts_of
 from steno.inputs.mcp.said import Server
 from steno.inputs.mcp.servers import Servers
 from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.tools import tools_of
+from steno.ports import Capability
 from tests.inputs.mcp.connection.asking import children, plain_spec
 from tests.inputs.mcp.real_servers import own_spec, time_spec
 from tests.provider.server import run
@@ -24,6 +27,7 @@ OFF = ServerSpec(name="off", command="x", disabled=True)
 def test_only_usable_servers_can_be_asked(tmp_path: Path) -> None:
     servers = Servers([time_spec(), BROKEN, OFF], folder=tmp_path)
     assert servers.names == ("time",)
+    assert [*servers] == [servers.get("time")]
     assert list(servers.specs) == ["time", "broken", "off"]
     assert servers.get("time") is servers.get("time")
     with pytest.raises(ServerFailed, match="mcp broken: needs the variable TOKEN"):
@@ -39,6 +43,21 @@ def test_later_of_two_specs_of_one_name_counts(tmp_path: Path) -> None:
     assert servers.get("a").spec == own_spec(name="a")
     server: Server = servers.get("a")
     assert server.name == "a"
+
+
+def test_tools_and_prompts_of_all_servers_are_found_and_what_only_reads_is_known(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        specs = [own_spec(reads=("add", "extra_*")), plain_spec()]
+        async with Servers(specs, folder=tmp_path) as servers:
+            found = await tools_of(servers)
+            readers = [tool for tool in found.tools if tool.capability is Capability.READ]
+            assert {tool.server for tool in found.tools} == {"own", "plain"}
+            assert len(readers) == 40
+            assert (await prompts_of(servers)).notes == ()
+
+    run(main(), 20)
 
 
 def test_servers_end_together(tmp_path: Path) -> None:

@@ -245,7 +245,22 @@ def test_a_prompt_that_says_nothing_has_failed(says: tuple[PromptMessage, ...]) 
         run(expand(SlashCommand("/w:p"), [server]))
 
 
-@pytest.mark.parametrize("says", [(said("x" * 300_000),), (said("x"),) * 101])
+def held(**members: str) -> PromptMessage:
+    return PromptMessage("user", {"type": "resource", "resource": {"uri": "s://a", **members}})
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        (said("x" * 300_000),),
+        (said("x"),) * 101,
+        (held(text="x" * 150_000),) * 2,
+        (held(blob="A" * 1_000_000),) * 2,
+        (PromptMessage("user", {"type": "audio", "data": "A" * 600_000}),) * 2,
+        (PromptMessage("user", {"type": "image", "mimeType": "image/png", "data": "AAAA"}),) * 21,
+    ],
+    ids=["text", "messages", "resources", "bytes", "sounds", "images"],
+)
 def test_a_prompt_without_end_is_refused(says: tuple[PromptMessage, ...]) -> None:
     with pytest.raises(ServerFailed, match="too long to be sent"):
         content(*says)
@@ -275,3 +290,10 @@ def test_a_prompt_of_a_real_server_can_hold_a_resource(everything: Live) -> None
     assert isinstance(resource, Resource)
     assert resource.uri == "demo://resource/dynamic/text/1"
     assert (resource.text or "").startswith("Resource 1: ")
+
+
+@pytest.mark.parametrize("rest", ['"\\', '\\"', 'a"b', '"a\\"'])
+def test_quotes_without_end_are_an_error_however_many_there_are(rest: str) -> None:
+    """Looked at again behind each of them, this would take hours."""
+    with pytest.raises(InvalidValue, match="has no other one"):
+        parse_command("/a:b " + rest * 100_001)

@@ -47,6 +47,7 @@ class Library:
         failure: ServerFailed | None = None,
     ) -> None:
         self.name = name
+        self.readers: tuple[str, ...] = ()
         self.holds = dict(holds)
         self.failure = failure
         self.reads: list[str] = []

@@ -86,6 +86,7 @@ def test_a_resource_is_read_with_permission_and_recorded_with_where_and_when_it_
         "from_cache": False,
         "shortened": 0,
         "parts": 1,
+        "allowed_by": "test",
     }
     assert found.note == ""
 
@@ -114,7 +115,64 @@ def test_what_was_found_stands_on_the_branch_and_reaches_the_model_without_metad
 def test_what_is_denied_is_not_read() -> None:
     library = Library(holds={"lib://a": text("secret")})
     found = run(resources(library).resolve(pointer(), viewer(Doorkeeper("lib://a"))))
-    assert found == Finding(error="mcp__lib: a rule denies it")
+    assert found == Finding(error="lib://a: mcp__lib: a rule denies it")
+    assert library.reads == []
+
+
+def test_a_rule_means_a_server_by_the_name_that_its_tools_begin_with() -> None:
+    library, keeper = Library("web-search", holds={"lib://a": text("words")}), Doorkeeper()
+    pointed = Resource(server="web-search", uri="lib://a")
+    assert run(resources(library).resolve(pointed, viewer(keeper))).error is None
+    assert keeper.asked == [("mcp__web_search", Capability.READ, "lib://a")]
+
+
+@pytest.mark.parametrize(
+    ("uri", "subject"),
+    [
+        ("lib://private/%61", "lib://private/a"),
+        ("LIB://%70rivate/a", "lib://private/a"),
+        ("lib://me:hunter2@private/a", "lib://private/a"),
+        ("lib://Private/A%20b%c3%a4", "lib://Private/A%20b%C3%A4"),
+        ("https://ME:Pass@Private.example/A?b=%2f..", "https://private.example/A?b=%2F.."),
+    ],
+)
+def test_there_is_one_spelling_that_rules_are_about_and_it_is_asked_for_once(
+    uri: str, subject: str
+) -> None:
+    library, keeper = Library(), Doorkeeper(subject)
+    found = run(resources(library).resolve(pointer(uri), viewer(keeper)))
+    assert found.error == f"{subject}: mcp__lib: a rule denies it"
+    assert keeper.asked == [("mcp__lib", Capability.READ, subject)]
+    assert library.reads == []
+
+
+def test_a_server_is_asked_for_the_spelling_that_was_allowed() -> None:
+    library = Library(holds={"lib://notes/a": text("words")})
+    known = resources(library)
+    for uri in ("lib://notes/%61", "lib://notes/a"):
+        assert only_text(run(known.resolve(pointer(uri), viewer()))) == "words"
+    assert library.reads == ["lib://notes/a"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "way_out"),
+    [
+        ("lib://private%2Fa", "write every slash in its path as /"),
+        ("lib://private%5ca", "write every slash in its path as /"),
+        ("lib://private\\a", "write every slash in its path as /"),
+        ("lib://public/../private/a", "write it without . and .. in its path"),
+        ("lib://public/%2e%2E/private/a", "write it without . and .. in its path"),
+        ("lib://public%2F..", "write it without . and .. in its path"),
+        ("lib://private/./a", "write it without . and .. in its path"),
+    ],
+)
+def test_a_uri_that_servers_may_take_for_another_is_refused_before_anybody_is_asked(
+    uri: str, way_out: str
+) -> None:
+    library, keeper = Library(holds={uri: text("secret")}), Doorkeeper()
+    found = run(resources(library).resolve(pointer(uri), viewer(keeper)))
+    assert found.error == f"resource: {uri}: {way_out}"
+    assert keeper.asked == []
     assert library.reads == []
 
 
@@ -123,7 +181,7 @@ def test_permission_is_asked_for_each_time_also_for_what_is_kept() -> None:
     known = resources(library)
     run(known.resolve(pointer(), viewer()))
     found = run(known.resolve(pointer(), viewer(Doorkeeper("lib://a"))))
-    assert found.error == "mcp__lib: a rule denies it"
+    assert found.error == "lib://a: mcp__lib: a rule denies it"
     assert found.content == ()
 
 
@@ -159,7 +217,9 @@ def test_a_template_is_an_error_that_names_what_to_fill_in(uri: str, names: str)
     assert library.reads == []
 
 
-@pytest.mark.parametrize("uri", ["lib://a\x1b[2J", "lib://a\nb", "lib://\u202ea", "x" * 2_001])
+@pytest.mark.parametrize(
+    "uri", ["lib://a\x1b[2J", "lib://a\nb", "lib://\u202ea", "lib://\u3164a", "x" * 2_001]
+)
 def test_a_uri_that_hides_something_or_is_endless_is_refused_before_anybody_is_asked(
     uri: str,
 ) -> None:

@@ -109,6 +109,8 @@ def test_variable_that_is_not_set_makes_a_server_unusable(environ: Any) -> None:
         ({"url": "http://h", "type": "stdio"}, "file.it.type: stdio goes with a command"),
         ({"url": "http://h", "type": "sse"}, "file.it.type: sse is no longer part"),
         ({"url": "http://h", "type": "ws"}, "file.it.type: must be one of stdio, http"),
+        ({"url": "http://h", "type": ["http"]}, "file.it.type: must be one of stdio, http"),
+        ({"url": "http://h", "type": {}}, "file.it.type: must be one of stdio, http"),
         ({"url": "ftp://h"}, "file.it.url: must be an http or https address"),
         ({"url": "http://h:x"}, "file.it.url: must be an http or https address"),
         ({"url": "http://h", "headers": {"A": "b\nc"}}, "file.it.headers: must be names and"),
@@ -121,6 +123,35 @@ def test_variable_that_is_not_set_makes_a_server_unusable(environ: Any) -> None:
 def test_what_makes_no_sense_is_refused_with_its_place(members: Any, rule: str) -> None:
     with pytest.raises(InvalidValue, match=f"^{rule}"):
         read(members)
+
+
+@pytest.mark.parametrize(
+    ("members", "rule"),
+    [
+        ({"comand": "x"}, "file.it: needs either a command or a url; comand: do you mean command?"),
+        ({"URL": "http://h"}, "file.it: needs either a command or a url; URL: do you mean url?"),
+        ({"\x1bcommand": "x"}, "file.it: needs either a command or a url"),
+    ],
+)
+def test_key_that_is_nearly_the_right_one_is_told(members: Any, rule: str) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        read(members)
+    assert str(refused.value) == rule
+
+
+def test_key_that_is_nearly_another_is_noted_where_keys_of_others_are_passed_over() -> None:
+    members = {"command": "x", "arg": ["y"], "envFile": ".env", "timeout": 5}
+    assert read(members).note == "arg: do you mean args?"
+    with pytest.raises(InvalidValue, match=r"^file.it.arg: is unknown; .*; do you mean args\?$"):
+        read(members, is_strict=True)
+
+
+def test_server_can_be_switched_off_by_its_name_alone() -> None:
+    spec = read({"disabled": True}, is_strict=True)
+    assert spec.disabled
+    assert not spec.is_usable
+    with pytest.raises(InvalidValue, match="needs either a command or a url"):
+        read({"disabled": False})
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 33, "naïve", "a\n", "../x", "steno", "Steno"])
@@ -165,3 +196,18 @@ def test_secrets_are_taken_out_of_texts() -> None:
     )
     text = "headersecret, envsecret, urlsecret, Timbuktu, ab"
     assert spec.without_secrets(text) == "***, ***, ***, Timbuktu, ab"
+
+
+def test_secret_in_an_address_is_taken_out_of_texts() -> None:
+    spec = ServerSpec(name="it", url="http://usertoken@h/mcp?api_key=querysecret&x=%24paced%20one")
+    text = "usertoken asked for /mcp?api_key=querysecret, $paced one"
+    assert spec.without_secrets(text) == "*** asked for /mcp?api_key=***, ***"
+
+
+def test_secret_of_a_variable_is_taken_out_of_texts_wherever_it_was_put() -> None:
+    environ = {"GITHUB_TOKEN": "tokensecret", "PLACE": "Timbuktu"}
+    members = {"command": "x", "args": ["--auth=${GITHUB_TOKEN}", "${PLACE}"]}
+    spec = read_specs({"it": members}, place="file", environ=environ, base=None)["it"]
+    assert spec.args == ("--auth=tokensecret", "Timbuktu")
+    assert spec.without_secrets("no tokensecret in Timbuktu") == "no *** in Timbuktu"
+    assert "tokensecret" not in repr(spec)

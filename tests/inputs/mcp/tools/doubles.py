@@ -43,8 +43,10 @@ class Scripted:
         progress: Sequence[str] = (),
         failure: ServerFailed | None = None,
         ready: asyncio.Event | None = None,
+        readers: tuple[str, ...] = (),
     ) -> None:
         self.name = name
+        self.readers = readers
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self._tools = tools
         self._called = called or Called(content=({"type": "text", "text": "ok"},))

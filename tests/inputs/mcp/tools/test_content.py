@@ -17,7 +17,7 @@ from steno.inputs.mcp.said import Called
 from steno.json_object import JsonObject
 from steno.message import ToolResultMessage
 from steno.outcome import Outcome
-from steno.ports import ToolOutput
+from steno.ports import Fit, ToolOutput
 from tests.inputs.mcp.tools.doubles import fit
 from tests.tools.shelf import Shelf
 
@@ -238,13 +238,20 @@ def test_what_is_no_image_is_kept_with_a_note(data: str) -> None:
     assert kept.kind == "image"
 
 
-def test_without_what_makes_images_fit_none_is_shown() -> None:
+def without_pillow(data: bytes) -> Image:
+    raise ImportError("images need Pillow")
+
+
+@pytest.mark.parametrize("fit", [None, without_pillow])
+def test_without_what_makes_images_fit_none_is_shown_and_it_is_said_how_to_get_it(
+    fit: Fit | None,
+) -> None:
     called = Called(
         content=({"type": "image", "data": base64_of(b"PNG"), "mimeType": "image/png"},)
     )
-    note, kept = output_of_call(called, server="s", stage=Shelf()).content
+    note, kept = output_of_call(called, server="s", stage=Shelf(), fit=fit).content
     assert isinstance(note, Text)
-    assert "steno[images]" in note.text
+    assert "that nobody can look at here: pip install 'steno[images]'" in note.text
     assert isinstance(kept, Opaque)
 
 

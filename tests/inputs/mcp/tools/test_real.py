@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steno import ToolCall
 from steno.agent import Ending, RunResult
@@ -15,7 +18,7 @@ from steno.inputs.mcp.tools import McpTool, McpTools, tools_of
 from steno.outcome import Outcome
 from steno.ports import Capability, ToolOutput
 from tests.agent.working import Desk, allowing, call, calling
-from tests.inputs.mcp.real_servers import Live
+from tests.inputs.mcp.real_servers import Live, everything_spec, live
 from tests.tools.shelf import Shelf
 
 
@@ -24,8 +27,8 @@ def keep_as_it_is(data: bytes) -> Image:
     return Image(source=ImageData(data), mime_type="image/png")
 
 
-async def all_tools(live: Live, **settings: Any) -> McpTools:
-    return await tools_of([live.server], fit=keep_as_it_is, **settings)
+async def all_tools(live: Live) -> McpTools:
+    return await tools_of([live.server], fit=keep_as_it_is)
 
 
 async def output_of(live: Live, name: str, **arguments: object) -> ToolOutput:
@@ -94,14 +97,19 @@ def test_an_error_of_a_tool_is_an_error_with_its_words(time_server: Live) -> Non
     assert "Nowhere" in "".join([b.text for b in output.content if isinstance(b, Text)])
 
 
-@pytest.mark.parametrize(
-    ("reads", "rules"), [((), ("mcp__everything__*",)), (("trigger-*",), ())], ids=["rule", "reads"]
-)
-def test_an_agent_works_with_them_and_shows_their_progress(
-    everything: Live, reads: tuple[str, ...], rules: tuple[str, ...]
-) -> None:
+@pytest.fixture(scope="module", params=[(), ("trigger-*",)], ids=["rule", "reads"])
+def ruled(request: pytest.FixtureRequest, shared_folder: Path) -> Generator[Live, None, None]:
+    """The server as one whose tools a rule allows, or of which the user says that they read."""
+    with live(replace(everything_spec(), reads=request.param), shared_folder) as server:
+        yield server
+
+
+def test_an_agent_works_with_them_and_shows_their_progress(ruled: Live) -> None:
+    reads = ruled.server.readers
+    rules = () if reads else ("mcp__everything__*",)
+
     async def work() -> tuple[RunResult, Desk]:
-        found = await all_tools(everything, reads={"everything": reads})
+        found = await all_tools(ruled)
         (tool,) = [t for t in found.tools if t.original_name == "trigger-long-running-operation"]
         assert tool.capability is (Capability.READ if reads else Capability.EXECUTE)
         step = call("c", tool.definition.name, duration=0.2, steps=2)
@@ -109,7 +117,7 @@ def test_an_agent_works_with_them_and_shows_their_progress(
         desk = Desk([calling(step), "Done."], *tools, gate=allowing(*rules))
         return await desk.run(), desk
 
-    result, desk = everything.run(work())
+    result, desk = ruled.run(work())
     desk.check()
     assert result.ending is Ending.DONE
     assert desk.result.outcome is Outcome.OK

@@ -44,8 +44,11 @@ def test_what_a_server_says_of_a_tool_gives_it_no_rights() -> None:
 
 
 def test_the_user_says_which_tools_only_read() -> None:
-    server = Scripted("git", *map(listed, ["git_log", "git_show", "git-log", "xgit_log", "push"]))
-    found = tools_in(server, reads={"git": ("git_*", "push"), "time": ("*",)})
+    names = ["git_log", "git_show", "git-log", "xgit_log", "push"]
+    found = tools_in(
+        Scripted("git", *map(listed, names), readers=("git_*", "push")),
+        Scripted("other", listed("push")),
+    )
     reading = [t.original_name for t in found.tools if t.capability is Capability.READ]
     assert reading == ["git_log", "git_show", "push"]
 
@@ -64,7 +67,7 @@ def test_the_user_says_which_tools_only_read() -> None:
 def test_a_star_stands_for_any_text_and_nothing_else_has_a_meaning(
     pattern: str, does_read: bool
 ) -> None:
-    (tool,) = tools_in(Scripted("s", listed("a\nb-c")), reads={"s": (pattern,)}).tools
+    (tool,) = tools_in(Scripted("s", listed("a\nb-c"), readers=(pattern,))).tools
     assert (tool.capability is Capability.READ) == does_read
 
 
