@@ -27,7 +27,7 @@ demo: $(READY) ## show what steno does
 	@$(PY) examples/00_demo.py
 
 test: $(READY) ## run all tests; FLAGS="-k history" goes to pytest
-	@$(PY) -m pytest $(FLAGS)
+	@$(PY) -m pytest -n auto --dist loadfile $(FLAGS)
 
 check: $(READY) ## format, lint, layers, types, generated files
 	$(PY) -m ruff format --check --quiet $(CODE)

@@ -217,7 +217,7 @@ def test_a_fresh_id_suits_every_provider() -> None:
 @pytest.mark.requirement("FR-004a-46", "FR-004a-54", "NFR-004a-25")
 @pytest.mark.parametrize(
     "arguments",
-    [{"a": math.nan}, {"a": object()}, {"a": SECRET + "\ud83d"}, [SECRET], SECRET, 5, {1j: 1}],
+    [{"a": math.nan}, {"a": ...}, {"a": SECRET + "\ud83d"}, [SECRET], SECRET, 5, {1j: 1}],
     ids=repr,
 )
 def test_a_call_is_not_made_of_what_is_not_json(arguments: Any) -> None:
