@@ -32,6 +32,7 @@ from tests.tools.running import (
     run,
     text_of,
     unique_seconds,
+    wait_until,
 )
 from tests.tools.shelf import Shelf
 
@@ -335,7 +336,7 @@ def test_jobs_end_when_the_tool_is_closed(workspace: Workspace, sandbox: Sandbox
         tool = make(workspace, sandbox)
         begun = await tool.run(call(f"sleep {seconds}", background=True), Shelf())
         await tool.run(call(f"setsid sleep {seconds}", background=True), Shelf())
-        assert alive(seconds)
+        await asyncio.to_thread(wait_until, lambda: bool(alive(seconds)))
         await tool.aclose()
         return begun
 
