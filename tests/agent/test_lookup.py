@@ -174,26 +174,37 @@ def test_of_several_things_all_are_sent_or_none_and_all_errors_are_told(tmp_path
     desk.check()
 
 
-def test_the_first_entry_of_a_conversation_stays_and_is_tried_again_without_a_prompt(
-    tmp_path: Path,
-) -> None:
+def test_a_prompt_that_begins_a_conversation_is_taken_back_too(tmp_path: Path) -> None:
     store = MemoryStore()
-    desk = desk_in(tmp_path, ["I see."], store=store, conversation=store.new())
+    desk = desk_in(tmp_path, ["Hello."], store=store, conversation=store.new())
     prompt = saying("Look.", file("late.py"))
     assert isinstance(run(desk.run(prompt)).error, Unresolved)
-    assert written(desk) == ["UserMessage", "Resolution failed"]
+    assert written(desk) == ["ModeChange", "UserMessage", "Resolution failed", "Rewind"]
+    assert unsent(desk.conversation) == prompt
+    assert run(desk.run("Hello?")).ending is Ending.DONE
+    assert [message.text for message in desk.provider.requests[0].messages] == ["Hello?"]
+    desk.check()
+
+
+def left_behind(folder: Path, turns: list[Any], *said: UserMessage) -> Desk:
+    """Return a desk whose program ended before anything of this was opened."""
+    store = MemoryStore()
+    return desk_in(folder, turns, store=store, conversation=store.new(said))
+
+
+def test_what_waits_for_an_answer_is_opened_without_a_prompt(tmp_path: Path) -> None:
+    desk = left_behind(tmp_path, ["I see."], saying("Look.", file("late.py")))
+    assert isinstance(run(desk.run(None)).error, Unresolved)
     (tmp_path / "late.py").write_text("late = True\n")
     assert run(desk.run(None)).ending is Ending.DONE
     assert "late = True" in shown(desk.provider.requests[0])
-    assert desk.conversation.messages()[0] == prompt
     desk.check()
 
 
 def test_without_a_prompt_what_fails_again_is_not_sent_either(tmp_path: Path) -> None:
-    store = MemoryStore()
-    desk = desk_in(tmp_path, ["Never."], store=store, conversation=store.new())
-    run(desk.run(saying("Look.", file("gone.py"))))
-    assert isinstance(run(desk.run(None)).error, Unresolved)
+    desk = left_behind(tmp_path, ["Never."], saying("Look.", file("gone.py")))
+    for _ in range(2):
+        assert isinstance(run(desk.run(None)).error, Unresolved)
     assert desk.provider.requests == []
     assert statuses(desk) == [FAILED, FAILED]
     assert payloads(desk, Rewind) == []
@@ -202,9 +213,8 @@ def test_without_a_prompt_what_fails_again_is_not_sent_either(tmp_path: Path) ->
 def test_who_says_something_else_instead_is_heard_and_the_model_knows_what_failed(
     tmp_path: Path,
 ) -> None:
-    store = MemoryStore()
-    desk = desk_in(tmp_path, ["All right."], store=store, conversation=store.new())
-    run(desk.run(saying("Look.", file("gone.py"))))
+    desk = left_behind(tmp_path, ["All right."], saying("Look.", file("gone.py")))
+    run(desk.run(None))
     assert run(desk.run("Never mind.")).ending is Ending.DONE
     assert statuses(desk) == [FAILED]
     (request,) = desk.provider.requests

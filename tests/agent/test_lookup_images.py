@@ -13,7 +13,14 @@ from steno.agent import Ending, Target
 from steno.agent.lookup import unsent
 from steno.content import Image, ImageBlob, ImageData, RecognitionMode
 from steno.entry import Resolution, ResolutionStatus
-from steno.errors import AuthenticationFailed, Overloaded, ProviderError, Unresolved
+from steno.errors import (
+    AuthenticationFailed,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    Unreachable,
+    Unresolved,
+)
 from steno.inputs.inputs import Inputs
 from steno.ports import Finding
 from steno.request import Request
@@ -337,3 +344,13 @@ def test_large_bytes_in_a_message_are_whole_when_they_are_opened_later(folder: P
         (sent,) = images_in(desk.provider.requests[0])
         assert isinstance(sent.source, ImageData)
         assert decoded(sent.source.data).tobytes() == decoded(data).tobytes()
+
+
+@pytest.mark.parametrize("kind", [RateLimited, AuthenticationFailed, Unreachable])
+def test_what_has_other_reasons_is_not_taken_for_a_refusal_of_images(
+    folder: Path, kind: type[ProviderError]
+) -> None:
+    error = kind("not now, for the model lab-vision-preview")
+    desk = desk_in(folder, [error], target=UNKNOWN, ocr=Scribe())
+    assert run(desk.run(saying("Look.", picture()))).error is error
+    assert len(statuses(desk)) == 1

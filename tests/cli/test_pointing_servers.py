@@ -12,7 +12,7 @@ from steno.inputs.mcp.specs import ServerSpec
 from steno.message import ToolResultMessage
 from steno.outcome import Outcome
 from steno.store import open_store
-from tests.cli.headless import make_project, speaking
+from tests.cli.headless import make_project, result_of, speaking
 from tests.cli.live import live
 from tests.cli.pointing import check_sound, heard, rows, trusting, write_servers
 from tests.cli.program import steno
@@ -192,3 +192,27 @@ def test_a_command_of_no_server_is_said_as_it_is_and_told_of(home: Path) -> None
     assert told.status == 0
     assert heard(model).endswith("/nobody:greet name=Ada")
     assert "/nobody:greet: there is no server of this name; left as text" in told.err
+
+
+def test_a_server_as_a_whole_can_be_denied(home: Path, project: Path) -> None:
+    write_servers(project / ".mcp.json", time_spec())
+    asked = Call("mcp__time__get_current_time", {"timezone": "UTC"})
+    with speaking(home, [asked], "Well.", settings=trusting(project)):
+        told = steno("-p", "When?", "--deny", "mcp__time", "--yes", "--output-format", "json")
+    (denied,) = result_of(told)["denied"]
+    assert "the rule mcp__time forbids this" in denied["reason"]
+
+
+def test_rules_about_what_no_server_has_are_told_of(home: Path, project: Path) -> None:
+    write_servers(project / ".mcp.json", time_spec())
+    with speaking(home, "Well.", settings=trusting(project)):
+        told = steno(
+            *("-p", "When?", "--deny", "mcp__tme__get_current_time"),
+            *("--deny", "mcp__time__get_time", "--allow", "mcp__time__get_*"),
+        )
+    assert (
+        "rule mcp__tme__get_current_time: there is no such MCP server; do you mean time?"
+        in told.err
+    )
+    assert "rule mcp__time__get_time: there is no such tool" in told.err
+    assert "mcp__time__get_*" not in told.err

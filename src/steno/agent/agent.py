@@ -125,9 +125,9 @@ class Agent:
         could not be opened before, unless told otherwise. `watch` is told what happens. `origin`
         is noted beside the prompt: where its words are from, such as a template.
         Failures of the provider are told in the result; so is what the prompt points at and cannot
-        be opened: nothing is sent then, and the branch is as it was before. Raises LogError if the log cannot be
-        written, StenoError while another run is under way. If the task is cancelled, the
-        conversation is left in order.
+        be opened: nothing is sent then, and the branch is as it was before. Raises LogError if the
+        log cannot be written, StenoError while another run is under way. If the task is cancelled,
+        the conversation is left in order.
         """
         if self._run is not None:
             raise StenoError("agent: it is at work; steer it, or wait")
@@ -148,7 +148,8 @@ class Agent:
         """Run, and return what happens one by one; the last is a `RunEnded`.
 
         What happens is not held up: an event is seen when whoever iterates gets to run, so an
-        approver may be asked before its `Asked` is seen. `watch` of `run` is told before. Leaving the iteration before its end stops the run; `contextlib.aclosing` does so at once.
+        approver may be asked before its `Asked` is seen. `watch` of `run` is told before. Leaving
+        the iteration before its end stops the run; `contextlib.aclosing` does so at once.
         """
         happened: asyncio.Queue[LoopEvent | None] = asyncio.Queue()
         task = asyncio.create_task(self.run(prompt, watch=happened.put_nowait))

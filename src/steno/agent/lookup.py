@@ -19,8 +19,16 @@ from steno.agent.notebook import Notebook
 from steno.agent.pointing import Pointed, Pointers
 from steno.content import Image
 from steno.conversation import Conversation
-from steno.entry import Entry, Resolution, ResolutionStatus, Rewind
-from steno.errors import ProviderError, StenoError, Unresolved
+from steno.entry import Entry, ModeChange, Resolution, ResolutionStatus, Rewind
+from steno.errors import (
+    AuthenticationFailed,
+    ContextOverflow,
+    ProviderError,
+    RateLimited,
+    StenoError,
+    Unreachable,
+    Unresolved,
+)
 from steno.message import AssistantMessage, UserMessage
 from steno.ports import Finding, Pointer, Resolver, Viewer
 from steno.value import replace_lone_surrogates
@@ -172,9 +180,17 @@ class _Subject(NamedTuple):
         return [error for entry_id in about for error in failed.get(entry_id, ())]
 
     def take_back(self, notebook: Notebook) -> None:
-        """Let the branch be as it was before the prompt; one that begins a conversation stays."""
-        if self.is_first and self.prompt is not None and self.prompt.parent is not None:
+        """Let the branch be as it was before the prompt."""
+        if self.is_first and self.prompt is not None:
+            assert self.prompt.parent is not None
             notebook.rewind(self.prompt.parent)
+
+
+def leave_way_back(prompt: UserMessage, notebook: Notebook) -> None:
+    """See that there is something to go back to, if a prompt that points at things comes first."""
+    conversation = notebook.conversation
+    if not conversation.past() and any(isinstance(block, Pointer) for block in prompt.content):
+        notebook.record(ModeChange(old=conversation.mode, new=conversation.mode))
 
 
 def unsent(conversation: Conversation) -> UserMessage | None:
@@ -200,11 +216,15 @@ _OF_IMAGES: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What providers say that take none: few say it in the same words."""
+_OF_OTHERS: Final = (AuthenticationFailed, ContextOverflow, RateLimited, Unreachable)
+"""What has other reasons, whatever the model is called."""
 
 
 def may_be_about_images(exc: StenoError) -> bool:
     """Tell whether a provider may have said no because of an image."""
-    return isinstance(exc, ProviderError) and _OF_IMAGES.search(str(exc)) is not None
+    if not isinstance(exc, ProviderError) or isinstance(exc, _OF_OTHERS):
+        return False
+    return _OF_IMAGES.search(str(exc)) is not None
 
 
 def is_unanswered(conversation: Conversation) -> bool:

@@ -25,7 +25,7 @@ from steno.agent.compact import compact
 from steno.agent.events import Notice, NoticeCode, Recorded, TurnStarted
 from steno.agent.interrupted import settle
 from steno.agent.limits import Ending, RunResult
-from steno.agent.lookup import Reader, may_be_about_images
+from steno.agent.lookup import Reader, leave_way_back, may_be_about_images
 from steno.agent.notebook import Notebook
 from steno.agent.reporting import Reports
 from steno.agent.setup import Setup
@@ -159,6 +159,8 @@ class Run:
         self._notebook.answer_outstanding(NOT_RUN)
         prompt, self._prompt = self._prompt, None
         if prompt is not None:
+            if self._setup.lookup is not None:
+                leave_way_back(prompt, self._notebook)
             self._prompt_entry = self._hear(prompt, origin=self._origin)
 
     def _hear(self, said: UserMessage, *, origin: str | None = None) -> Entry:

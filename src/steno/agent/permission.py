@@ -166,8 +166,10 @@ class Permissions(Quiet, frozen=True, kw_only=True):
             why = f"the rule {rule} forbids this; find another way, or ask the user"
             return _denied(f"deny {rule}", why, subjects)
         if not subjects or any(is_unsure(subject, tool.capability) for subject in subjects):
+            # Without a subject only its own name is looked at: what others are about is no part of it.
+            names = _names(tool) if subjects else _names(tool)[:1]
             for rule in self.deny:
-                if any(map(rule.is_about, _names(tool))):
+                if any(map(rule.is_about, names)):
                     return Decision(kind=DecisionKind.ASK, rule=f"deny {rule}", subjects=subjects)
         return None
 

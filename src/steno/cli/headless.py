@@ -168,7 +168,7 @@ async def _read(job: _Job, opened: Opened, going_on: Conversation | None) -> Sai
     if options.retry:
         mode = None if options.image_mode is None else RecognitionMode(options.image_mode)
         return say_again(going_on, mode)
-    return await read_words(job.words, opened, job.start.folder, job.loaded.settings.image_mode)
+    return await read_words(job.words, opened, job.loaded.settings.image_mode)
 
 
 # -- doing it --------------------------------------------------------------------------------

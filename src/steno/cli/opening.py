@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +22,7 @@ from steno.inputs.inputs import Inputs
 from steno.inputs.mcp.names import name_of_server
 from steno.inputs.mcp.servers import Servers
 from steno.inputs.mcp.specs import ServerSpec
-from steno.inputs.mcp.tools import McpTools, tools_of
+from steno.inputs.mcp.tools import McpTool, McpTools, tools_of
 from steno.inputs.ocr.engine import Unrecognised
 from steno.inputs.ocr.reading import Ocr, engine_for
 from steno.ports import Tool, Transport
@@ -45,6 +45,7 @@ class Outside(NamedTuple):
 class Opened(NamedTuple):
     """What opens things, and the tools that servers bring."""
 
+    workspace: Workspace
     inputs: Inputs
     servers: Servers
     tools: tuple[Tool, ...]
@@ -75,23 +76,31 @@ async def opened(
         if servers.names and takes_tools:
             say(f"starting {', '.join(servers.names)}")
             foreign = await tools_of(servers, fit=inputs.fit)
-        strangers = list(_rules_of_no_server(loaded.settings, named.specs))
+        strangers = list(_rules_of_nothing(loaded.settings, named.specs, foreign.tools))
         problems = [f"mcp {spec.name}: {spec.problem}" for spec in named.specs if _is_news(spec)]
-        yield Opened(
-            inputs, servers, foreign.tools, (*named.notes, *problems, *foreign.notes, *strangers)
-        )
+        notes = (*named.notes, *problems, *foreign.notes, *strangers)
+        yield Opened(workspace, inputs, servers, foreign.tools, notes)
 
 
-def _rules_of_no_server(settings: Settings, specs: Iterable[ServerSpec]) -> Iterator[str]:
-    """Tell of rules that allow nothing, since there is no server of that name."""
-    known = [name_of_server(spec.name) for spec in specs]
-    for rule in settings.allow:
+def _rules_of_nothing(
+    settings: Settings, specs: Iterable[ServerSpec], tools: Sequence[McpTool]
+) -> Iterator[str]:
+    """Tell of rules about servers and tools that there are not: they protect and allow nothing."""
+    known = {name_of_server(spec.name): spec.name for spec in specs}
+    asked = {tool.server for tool in tools}
+    for rule in (*settings.allow, *settings.deny):
         server = "__".join(rule.tool.split("__")[:2])
-        is_foreign = server.startswith(FOREIGN) and "*" not in server
-        if is_foreign and server not in known:
-            names = [name.removeprefix(FOREIGN) for name in known]
-            told = advice(server.removeprefix(FOREIGN), names) if names else "none is set up"
+        if not server.startswith(FOREIGN) or "*" in server:
+            continue
+        if server not in known:
+            told = (
+                advice(server.removeprefix(FOREIGN), known.values()) if known else "none is set up"
+            )
             yield f"rule {rule}: there is no such MCP server; {told}"
+            continue
+        is_about_tools = rule.tool != server and known[server] in asked
+        if is_about_tools and not any(rule.is_about(tool.definition.name) for tool in tools):
+            yield f"rule {rule}: there is no such tool; steno mcp tools {known[server]} lists them"
 
 
 def _is_news(spec: ServerSpec) -> bool:
@@ -129,26 +138,26 @@ def _transport() -> Transport:
     return cast("Transport", transport)
 
 
-def image_on_disk(path: str, workspace: Path) -> str | bytes:
+def image_on_disk(path: str, workspace: Workspace) -> str | bytes:
     """Return an image that a person names: its path in the workspace, or else its bytes.
 
     Whoever types a path at a shell may name any file that he can read. Bytes are looked at before
     they are kept. Raises OSError, InvalidValue.
     """
     try:
-        real = Path(path).expanduser()
+        real = Path(path).expanduser().resolve(strict=True)
     except RuntimeError:  # of somebody whom the system does not know
         raise InvalidValue(f"--image: {on_one_line(path)} is in no home folder there is") from None
-    try:
-        inside = real.resolve(strict=True).relative_to(workspace)
-    except ValueError:
-        return _image_bytes(real, on_one_line(path))
-    return str(inside)
+    if any(real.is_relative_to(root) for root in workspace.roots):
+        return workspace.spelled(str(real))
+    return _image_bytes(real, on_one_line(path))
 
 
 def _image_bytes(file: Path, name: str) -> bytes:
+    if not file.is_file():  # a pipe may never say anything, and a device may never end
+        raise InvalidValue(f"--image: {name} is no file")
     with file.open("rb") as opened_file:
-        data = opened_file.read(MOST_FILE_BYTES + 1)  # it may be a device that never ends
+        data = opened_file.read(MOST_FILE_BYTES + 1)
     if len(data) > MOST_FILE_BYTES:
         raise InvalidValue(f"--image: {name} has more than {MOST_FILE_BYTES:,} bytes")
     try:

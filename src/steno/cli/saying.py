@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -20,6 +19,7 @@ from steno.conversation import Conversation
 from steno.inputs.mcp.prompts import expand, parse_command
 from steno.inputs.mentions import is_address
 from steno.message import UserMessage
+from steno.tools import Workspace
 
 
 class Words(NamedTuple):
@@ -47,9 +47,9 @@ class Said(NamedTuple):
         return "" if self.message is None else self.message.text or ""
 
 
-async def read_words(words: Words, opened: Opened, folder: Path, mode: RecognitionMode) -> Said:
+async def read_words(words: Words, opened: Opened, mode: RecognitionMode) -> Said:
     """Return what a person says: with what it points at, or what a server has made ready."""
-    pictures = await asyncio.to_thread(_images, words.images, folder)
+    pictures = await asyncio.to_thread(_images, words.images, opened.workspace)
     read, servers = opened.inputs.prompt, opened.servers
     command = parse_command(words.said)
     if command is None or command.server not in servers.specs:
@@ -84,12 +84,12 @@ def with_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
     return replace(message, content=tuple(blocks))
 
 
-def _images(names: Sequence[str], folder: Path) -> list[str | ImageData]:
-    return [_image(name, folder) for name in names]
+def _images(names: Sequence[str], workspace: Workspace) -> list[str | ImageData]:
+    return [_image(name, workspace) for name in names]
 
 
-def _image(name: str, folder: Path) -> str | ImageData:
+def _image(name: str, workspace: Workspace) -> str | ImageData:
     if is_address(name):
         return name
-    found = image_on_disk(name, folder)
+    found = image_on_disk(name, workspace)
     return found if isinstance(found, str) else ImageData(found)
