@@ -229,12 +229,47 @@ def test_files_of_other_folders_that_the_settings_name_are_looked_at(
     assert [row["since"] for row in rows()] == ["?"]
 
 
+def test_files_of_a_folder_that_was_added_for_a_run_are_compared_where_they_lie(
+    home: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "more"
+    folder.mkdir()
+    file = folder / "list.md"
+    file.write_text("one\n", encoding="utf-8")
+    with speaking(home, "I see."):
+        assert steno("-p", f"See @{file}", "--add-dir", str(folder)).status == 0
+    assert [row["since"] for row in rows()] == ["same"]
+    file.write_text("two\n", encoding="utf-8")
+    [row] = rows()
+    assert (row["since"], row["changes"]) == (
+        "changed",
+        [f"{file} has changed since it was shown"],
+    )
+    file.unlink()
+    assert [row["since"] for row in rows()] == ["gone"]
+    other = tmp_path / "other.md"
+    other.write_text("one\n", encoding="utf-8")
+    file.symlink_to(other)
+    assert [row["since"] for row in rows()] != ["same"]  # no link is followed
+    shutil.rmtree(folder)
+    assert [row["since"] for row in rows()] == ["?"]
+
+
+def test_how_sure_an_engine_was_is_rounded_down_wherever_it_is_told() -> None:
+    keep(image(), found={1: OCR | {"confidence": 0.9999}})
+    assert "ocr rapidocr 3.10.0 0.99 de" in rows()[0]["how"]
+    assert "confidence 0.99, de" in steno("sessions", "show", "pointing").out
+
+
 # -- records of anybody --------------------------------------------------------------------------
 
 FORGED = [
     {"kind": 7},
     {"kind": "file", "path": 1, "lines": "many", "bytes": True, "sha256": 5},
     {"kind": "file", "path": "../../etc/passwd", "sha256": SHA256, "bytes": 3, "lines": 2},
+    {"kind": "file", "path": "/\0/a", "sha256": SHA256, "bytes": 3},
+    {"kind": "file", "path": "/dev/stdin", "sha256": SHA256, "bytes": 0},
+    {"kind": "file", "path": "/" + "a" * 9999 + "/b", "sha256": SHA256, "bytes": 3},
     {"kind": "folder", "path": "..", "sha256": "", "left_out": "all"},
     {"kind": "pattern", "files": [7, None, {"bytes": "x"}]},
     {"kind": "pattern", "files": "abc"},
@@ -357,4 +392,6 @@ def test_where_nothing_was_sent_that_is_what_is_said(home: Path) -> None:
 def test_to_look_at_sessions_nothing_is_loaded_that_opens_things() -> None:
     keep(image(), found={1: OCR})
     loaded = loaded_by("sessions", "show", "pointing")
-    assert loaded.isdisjoint({"asyncio", "steno.inputs", "steno.agent", "PIL", "mcp"})
+    assert loaded.isdisjoint({"asyncio", "steno.agent", "PIL", "mcp"})
+    parts = {name for name in loaded if name.startswith("steno.inputs.")}
+    assert parts <= {"steno.inputs.ocr", "steno.inputs.ocr.engine"}  # how sure engines are

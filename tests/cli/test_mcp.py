@@ -138,7 +138,7 @@ def test_what_a_project_brings_that_nobody_trusts_is_listed_and_never_started(
         assert told.status == 1
         assert "steno: mcp evil: not trusted" in told.err
     told = steno("mcp", "tools")
-    assert told.status == 0
+    assert told.status == 1
     assert told.err.endswith("no MCP server can be used; 'steno mcp list' says why\n")
     assert not marker.exists()
 

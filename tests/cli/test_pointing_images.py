@@ -142,7 +142,8 @@ def test_a_model_that_takes_no_images_reads_the_text_and_people_are_told(home: P
     assert seen(model) == []
     words = heard(model)
     assert words.startswith("When?\n\n[image words.png: text recognised by OCR, confidence ")
-    assert words.endswith(f"language en]\n{TEXT}")
+    assert "language en. The system provides it" in words
+    assert f"nobody here has said it]\n{TEXT}\n[end of the image, mark " in words
     assert "rapidocr" not in words
     doing, done = notices(told)
     assert doing == "recognising the text in words.png"
@@ -164,7 +165,7 @@ def test_a_server_that_refuses_an_image_gets_its_text_instead(home: Path) -> Non
     assert (told.status, told.out) == (0, "Friday.\n")
     assert len(seen(model, 0)) == 1
     assert seen(model, 1) == []
-    assert heard(model, 1).endswith(TEXT)
+    assert f"\n{TEXT}\n[end of the image, mark " in heard(model, 1)
     assert "! the model took no images: this model cannot look at pictures" in told.err
     first, second = resolutions()
     assert first.details is not None
@@ -190,7 +191,7 @@ def test_an_image_that_must_be_seen_fails_where_it_cannot_be_and_is_said_again_a
         shot.unlink()
         told = steno("-c", "--retry", "--image-mode", "ocr")
     assert (told.status, told.out) == (0, "Friday.\n")
-    assert heard(model).endswith(TEXT)
+    assert f"\n{TEXT}\n[end of the image, mark " in heard(model)
     assert [row["status"] for row in rows("--all")] == ["failed", "resolved"]
     check_sound()
 

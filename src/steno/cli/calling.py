@@ -19,6 +19,7 @@ from steno.cli.paper import Paper, note, print_object
 from steno.cli.printable import counted, on_one_line, printable
 from steno.cli.serving import Desk
 from steno.errors import InvalidArguments, InvalidValue
+from steno.inputs.mcp.content import is_said
 from steno.inputs.mcp.foreign import lawful
 from steno.inputs.mcp.parts import bytes_of
 from steno.inputs.mcp.said import Called, ReadResource
@@ -77,6 +78,7 @@ def _show(found: ReadResource) -> None:
             raise InvalidValue(
                 f"{on_one_line(part.uri)}: holds {size}, {kind}; write them to a file with -o FILE"
             )
+    for part in found.contents:
         text = printable(replace_lone_surrogates(part.text or ""))
         Paper().line(text.removesuffix("\n"))
 
@@ -167,14 +169,16 @@ def _print_result(called: Called) -> None:
     paper = Paper()
     if called.is_error:
         note("the server says that it failed")
-    texts = [block for block in called.content if block.get("type") == "text"]
+    texts: list[str] = []
     for block in called.content:
         if block.get("type") == "text":
-            paper.line(printable(str(block.get("text", ""))))
+            texts.append(str(block.get("text", "")))
+            paper.line(printable(texts[-1]))
         else:
             note(f"not shown: {_gist(block)}; --json has all of it")
-    if called.structured is not None and not texts:
-        print_object(msgspec.json.encode(lawful(called.structured)))
+    structured = lawful(called.structured)
+    if structured is not None and not is_said(structured, texts):
+        print_object(msgspec.json.encode(structured))
 
 
 def _gist(block: Mapping[str, Any]) -> str:

@@ -27,7 +27,8 @@ from steno.value import replace_lone_surrogates
 FILE_NAME: Final = ".mcp.json"
 """Where a project says which servers it wants; other programs read it, too."""
 NOT_TRUSTED: Final = "not trusted"
-_READY: Final = "configured"
+CONFIGURED: Final = "configured"
+"""Nothing speaks against it; whether it answers is known when it is asked."""
 _TABLE: Final = "mcpServers"
 _MOST_BYTES: Final = 262_144
 _LONGEST: Final = 40
@@ -137,15 +138,16 @@ def describe_server(spec: ServerSpec) -> dict[str, Any]:
     """Return what may be known of a server: neither arguments nor variables nor headers."""
     where: dict[str, Any] = {"kind": ""}  # it is only said to be switched off
     if spec.url:
-        where = {"kind": "http", "url": without_secrets(spec.url)}
+        where = {"kind": "http", "url": spec.without_secrets(without_secrets(spec.url) or "")}
     elif spec.command:
-        where = {"kind": "stdio", "command": replace_lone_surrogates(spec.command)}
+        command = replace_lone_surrogates(spec.without_secrets(spec.command))
+        where = {"kind": "stdio", "command": command}
     return {**where, "state": state_of(spec), "from": spec.origin}
 
 
 def state_of(spec: ServerSpec) -> str:
     """Say whether a server can be used, or why not."""
-    return "disabled" if spec.disabled else spec.problem or _READY
+    return "disabled" if spec.disabled else spec.problem or CONFIGURED
 
 
 # -- files -----------------------------------------------------------------------------------

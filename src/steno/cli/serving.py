@@ -7,7 +7,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -22,6 +22,8 @@ from steno.cli.waiting import Waiting
 from steno.errors import ServerFailed
 from steno.inputs.mcp.connection import Connection
 from steno.inputs.mcp.servers import Servers
+
+_FAILED: Final = 1
 
 
 class Desk(NamedTuple):
@@ -78,6 +80,8 @@ def ask_servers(options: argparse.Namespace, work: Work) -> int:
     found = find(options)
     if found.specs and not any(spec.is_usable for spec in found.specs):
         note("no MCP server can be used; 'steno mcp list' says why")
+        if options.server is None:
+            return _FAILED
     return ask_these(found, options, work)
 
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from typing import Final
 
 from steno.cli.folders import working_folder
-from steno.cli.servers import state_of
+from steno.cli.servers import CONFIGURED, state_of
 from steno.inputs.mcp.specs import ServerSpec
 
-CONFIGURED: Final = "configured"
-"""Nothing speaks against it; whether it answers is known when it is asked."""
+__all__ = ["CONFIGURED", "standing"]
 
 
 def standing(spec: ServerSpec) -> str:
     """Say why a server cannot be used, or that its program is not there, or else nothing of it."""
-    if not spec.is_usable:
-        return state_of(spec)
-    if spec.command and not _is_there(spec):
-        return f"not found: {spec.command}"
-    return CONFIGURED
+    if spec.is_usable and spec.command and not _is_there(spec):
+        return f"not found: {spec.without_secrets(spec.command)}"
+    return state_of(spec)
 
 
 def _is_there(spec: ServerSpec) -> bool:

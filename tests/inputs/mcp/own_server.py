@@ -75,7 +75,8 @@ async def call_tool(context: Any, params: types.CallToolRequestParams) -> Any:
                 await context.session.report_progress(number, arguments["to"], f"at {number}")
             return said("counted")
         case "die":
-            sys.stderr.write("these are my last words: \x1b[31m\n")
+            database = os.environ.get("DATABASE_URL", "none")
+            sys.stderr.write(f"these are my last words: \x1b[31m\nno database: {database}\n")
             sys.stderr.flush()
             os._exit(7)
         case "environment":
@@ -115,8 +116,12 @@ async def list_resources(_: Any, __: object) -> types.ListResourcesResult:
 async def read_resource(
     _: Any, params: types.ReadResourceRequestParams
 ) -> types.ReadResourceResult:
-    contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text="noted")
-    return types.ReadResourceResult(contents=[contents], ttl_ms=90_000)
+    contents: list[Any] = [
+        types.TextResourceContents(uri=params.uri, mime_type="text/plain", text="noted")
+    ]
+    if params.uri == "own://mixed":
+        contents.append(types.BlobResourceContents(uri=params.uri, blob="AAAA"))
+    return types.ReadResourceResult(contents=contents, ttl_ms=90_000)
 
 
 SERVER = Server(

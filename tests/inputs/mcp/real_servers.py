@@ -127,3 +127,60 @@ def http_process(*arguments: str) -> Generator[str, None, None]:
     finally:
         process.kill()
         process.wait()
+
+
+_LISTEN_HERE = """
+const net = require("node:net");
+const listen = net.Server.prototype.listen;
+net.Server.prototype.listen = function (port, ...rest) {
+  return listen.call(this, { fd: Number(process.env.LISTEN_FD) }, ...rest);
+};
+"""
+
+
+class EverythingHttp:
+    """server-everything over streamable HTTP, on one port of 127.0.0.1 through all its lives.
+
+    By itself it listens to the whole world. So it is given a socket that listens already, which
+    also answers from the beginning.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._preload = folder / "listen.cjs"
+        self._preload.write_text(_LISTEN_HERE)
+        self._port = 0
+        self._process: Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self._port}/mcp"
+
+    def start(self) -> None:
+        """Begin a life of it."""
+        program = [str(_NPM / "mcp-server-everything"), "streamableHttp"]
+        command = [str(_BIN / "node"), "--require", str(self._preload), *program]
+        with socket.create_server(("127.0.0.1", self._port)) as listening:
+            self._port = listening.getsockname()[1]
+            fd = listening.fileno()
+            environment = {"PATH": search_path(), "LISTEN_FD": str(fd)}
+            self._process = Popen(
+                command, pass_fds=[fd], env=environment, stdout=DEVNULL, stderr=DEVNULL
+            )
+
+    def kill(self) -> None:
+        """End this life of it, without a warning."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def everything_http(folder: Path) -> Generator[EverythingHttp, None, None]:
+    """Run server-everything over HTTP while the block lasts."""
+    server = EverythingHttp(folder)
+    try:
+        yield server
+    finally:
+        server.kill()

@@ -295,7 +295,7 @@ class Connection:
 
     async def _refusal(self, exc: Any, link: Link, loaded: Sdk) -> ServerFailed:
         """Say that the server is gone, or what it has against the question."""
-        is_over = exc.message in _GONE
+        is_over = exc.message in _GONE or not await link.is_known()
         if is_over:
             link.leave()
             # What it said last may still be on its way.

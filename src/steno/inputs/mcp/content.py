@@ -120,7 +120,7 @@ class _Reader:
     def add_structured(self, value: Any) -> None:
         """Take the JSON that stands beside the blocks; a text mostly says the same."""
         self._record("structured", value)
-        if not _is_said(value, self._texts):
+        if not is_said(value, self._texts):
             said = encode_json(value).decode()
             self.content.append(Text(self._shortened("structured", said)))
 
@@ -218,7 +218,7 @@ class _UnshownError(Exception):
     """An image cannot be shown; the message goes on from "an image"."""
 
 
-def _is_said(value: Any, texts: list[str]) -> bool:
+def is_said(value: Any, texts: list[str]) -> bool:
     """Tell whether texts say what a value says, one of them or all together.
 
     What is no object often stands in one as its only member, since it once had to be an object.

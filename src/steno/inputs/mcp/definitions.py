@@ -173,12 +173,12 @@ def _flatten(schema: dict[str, Any]) -> None:
     Which members go together is for the server to say then.
     """
     properties = schema["properties"]
-    for keyword in _NOT_AT_THE_TOP & schema.keys():
+    for keyword in [one for one in schema if one in _NOT_AT_THE_TOP]:
         parts = schema.pop(keyword)
         for part in parts if isinstance(parts, list) else ():
             more = part.get("properties") if isinstance(part, dict) else None
             if isinstance(properties, dict) and isinstance(more, dict):
-                schema["properties"] = properties = {**more, **properties}
+                schema["properties"] = properties = {**properties, **more, **properties}
     if isinstance(properties, dict) and not all(map(_ARGUMENT.fullmatch, properties)):
         raise InvalidTool("its arguments have names that some providers refuse")
 

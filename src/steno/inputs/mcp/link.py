@@ -25,6 +25,7 @@ from steno.ports.carrier import without_secrets
 CLOSED: Final = "Connection closed"
 """What the SDK says when a server is gone."""
 _CLOSE_S: Final = 5
+_PING_S: Final = 3
 _MOST_ASKED: Final = 1_000
 """How many requests a server may have between two answers; all it can want is to see us alive."""
 _HEARD: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar("steno_heard", default=None)
@@ -46,6 +47,8 @@ class Link:
         self._leave = asyncio.Event()
         self._failure: str | None = None
         self.session: Any = None
+        self._is_remembered = False
+        """Whether the server keeps a session for us, which it may forget."""
         self.hung_up = False
         """Whether it was gone as soon as it was greeted: some older servers take no other words
         than their own, and end."""
@@ -79,6 +82,23 @@ class Link:
             _HEARD.reset(token)
         return heard[-1]
 
+    async def is_known(self) -> bool:
+        """Tell whether the server still knows our session, if there is one.
+
+        One that was started anew says no to everything then, each in its own words.
+        """
+        if not self._is_remembered:
+            return True
+        types = self.sdk.types
+        try:
+            async with asyncio.timeout(_PING_S):
+                await self.session.send_request(types.PingRequest(), types.EmptyResult)
+        except self.sdk.MCPError as exc:
+            return bool(exc.code == types.METHOD_NOT_FOUND)
+        except TimeoutError:
+            pass  # it is slow, which is no reason to leave it
+        return True
+
     def leave(self) -> None:
         """Let the server go."""
         self._leave.set()
@@ -102,6 +122,7 @@ class Link:
                     dispatcher=dispatcher, client_info=info
                 ) as session:
                     await self._greet(session)
+                    self.tail.forget()  # an older server says no to newer words, and is none the worse
                     self.session = session
                     self._settled.set()
                     await self._leave.wait()
@@ -138,6 +159,7 @@ class Link:
     async def _initialize(self, session: Any) -> None:
         try:
             await session.initialize()
+            self._is_remembered = bool(self._spec.url)
         except self.sdk.MCPError as exc:
             if exc.code != self.sdk.types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
@@ -147,11 +169,11 @@ class Link:
     def _fail(self, reason: str, *, was_reached: bool = False) -> None:
         """Keep why the server cannot be asked: for those who wait, or among its last words."""
         if self._settled.is_set():
-            self.tail.remark(reason)
+            self.tail.remark(self._spec.without_secrets(reason))
         else:
             what = "cannot be started"
             if self._spec.url:
-                address = without_secrets(self._spec.url) or "its url"
+                address = self._spec.without_secrets(without_secrets(self._spec.url) or "its url")
                 what = f"{address} cannot be {'used' if was_reached else 'reached'}"
             self._failure = explain(self._spec, what, reason, tail=self.tail)
 
@@ -196,8 +218,8 @@ def explain(spec: ServerSpec, what: str, reason: str = "", *, tail: Tail | None 
     """Say what went wrong with a server, why, and what it said last."""
     # What is cut off later must not leave half of a secret.
     told = harmless(spec.without_secrets(reason))
-    parts = [f"mcp {spec.name}: {what}", told, str(tail or "")]
-    return spec.without_secrets(": ".join([part for part in parts if part]))
+    parts = [f"mcp {spec.name}: {what}", told, spec.without_secrets(str(tail or ""))]
+    return ": ".join([part for part in parts if part])
 
 
 def _first(exc: BaseException) -> BaseException:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast, final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec.structs import force_setattr
 
@@ -71,7 +71,7 @@ class ServerSpec(Quiet, frozen=True, kw_only=True):
     note: str = ""
     """What the user should know about how it is set up."""
     secrets: tuple[str, ...] = ()
-    """What came from variables that hold a secret, wherever it was put: among `args`, say."""
+    """What came from variables of the environment, wherever it was put: among `args`, say."""
 
     def __post_init__(self) -> None:
         _check_name(self.name, "mcp server")
@@ -90,14 +90,23 @@ class ServerSpec(Quiet, frozen=True, kw_only=True):
         return text
 
     def _secrets(self) -> Iterator[str]:
-        kept = [*self.secrets]
-        kept += [value for name, value in self.env.items() if _SECRET.search(name)]
+        # No name tells for sure that there is none in it: DATABASE_URL holds a password.
+        kept = [*self.secrets, *self.env.values()]
+        kept += [part for value in kept for part in _parts_of(value)]
         kept += [part for value in self.headers.values() for part in (value, *value.split())]
         with suppress(ValueError):
             parts = urlsplit(self.url)
             kept += [parts.username or "", parts.password or ""]
             kept += [value for _, value in parse_qsl(parts.query)]
         yield from (secret for secret in kept if len(secret) >= _SHORTEST_SECRET)
+
+
+def _parts_of(value: str) -> Iterator[str]:
+    """Return what may be told of a value without the rest: a line, the password of an address."""
+    yield from value.splitlines()
+    with suppress(ValueError):
+        password = urlsplit(value).password or ""
+        yield from (password, unquote(password))
 
 
 def read_specs(
@@ -325,11 +334,12 @@ class _Reader:
     def _expand(self, text: str) -> str:
         def replaced(found: re.Match[str]) -> str:
             name, default = found[1], found[2]
-            value = self._environ.get(name) or default
+            given = self._environ.get(name)
+            value = given or default
             if value is None:
                 self._missing.append(name)
                 return ""
-            if _SECRET.search(name):
+            if given or _SECRET.search(name):
                 self._secrets.append(value)
             return value
 

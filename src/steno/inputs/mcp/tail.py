@@ -31,18 +31,28 @@ class Tail:
 
     def __init__(self) -> None:
         self._said = b""
+        self._is_cut = False
         self._remarks: list[str] = []
 
     def add(self, data: bytes) -> None:
         """Keep what it said."""
-        self._said = (self._said + data)[-_MOST_BYTES:]
+        said = self._said + data
+        self._said = said[-_MOST_BYTES:]
+        self._is_cut = self._is_cut or len(said) > _MOST_BYTES
 
     def remark(self, text: str) -> None:
         """Keep what we have to say about it."""
         if (shown := harmless(text)) not in self._remarks:
             self._remarks = [*self._remarks, shown][-_MOST_REMARKS:]
 
+    def forget(self) -> None:
+        """Drop what we had to say so far: it has been overcome."""
+        self._remarks = []
+
     def __str__(self) -> str:
-        words = harmless(self._said.decode(errors="replace").strip(), _MOST_BYTES)
+        said = self._said.decode(errors="replace")
+        if self._is_cut:  # half a line may begin with half a secret, which nobody would find
+            said = said.partition("\n")[2] or said.partition(" ")[2]
+        words = harmless(said.strip(), _MOST_BYTES)
         remarks = "; ".join(self._remarks)
         return f"{remarks}\n{words}".strip() if words else remarks

@@ -47,14 +47,14 @@ _HINTS: Final = (
 class McpTool:
     """A tool of a server (`steno.ports.Tool`). Raises InvalidValue for what no model can be told."""
 
-    ruled_as: tuple[str, ...] = ()
-
     def __init__(self, server: Server, listed: ListedTool, *, fit: Fit | None = None) -> None:
         """Take a tool as its server lists it; `fit` makes images fit for a model."""
         self._server = server
         self._listed = listed
         self._fit = fit
         self.definition: Final[ToolDefinition] = define(server.name, listed)
+        # Who denies a server means its tools, too.
+        self.ruled_as: Final = (name_of_server(server.name),)
         is_reader = any(fits(pattern, listed.name) for pattern in server.readers)
         self.capability: Final = Capability.READ if is_reader else Capability.EXECUTE
 
@@ -127,8 +127,8 @@ class McpTools(NamedTuple):
 async def tools_of(servers: Iterable[Server], *, fit: Fit | None = None) -> McpTools:
     """Ask all servers at once for their tools, in the order of their names.
 
-    `fit` makes images fit for a model. A server that fails has none, and a note says why; so does one whose name cannot be told from
-    that of another.
+    `fit` makes images fit for a model. A server that fails has none, and a note says why; so does
+    one whose name cannot be told from that of another.
     """
     asked: list[Server] = []
     notes: list[str] = []

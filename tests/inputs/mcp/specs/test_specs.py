@@ -191,11 +191,19 @@ def test_secrets_are_taken_out_of_texts() -> None:
     spec = ServerSpec(
         name="it",
         url="http://u:urlsecret@h/mcp",
-        env={"TOKEN": "envsecret", "PLACE": "Timbuktu", "KEY": "ab"},
+        env={"TOKEN": "envsecret", "DATABASE_URL": "db://ada:p%40ssword@h/x", "KEY": "ab"},
         headers={"Authorization": "Bearer headersecret"},
     )
     text = "headersecret, envsecret, urlsecret, Timbuktu, ab"
     assert spec.without_secrets(text) == "***, ***, ***, Timbuktu, ab"
+    assert spec.without_secrets("no db://ada:p%40ssword@h/x: p@ssword is wrong") == (
+        "no ***: *** is wrong"
+    )
+
+
+def test_each_line_of_a_secret_is_one() -> None:
+    spec = ServerSpec(name="it", command="x", env={"PEM": "first line\nsecond line"})
+    assert spec.without_secrets("cannot read 'second line'") == "cannot read '***'"
 
 
 def test_secret_in_an_address_is_taken_out_of_texts() -> None:
@@ -204,10 +212,29 @@ def test_secret_in_an_address_is_taken_out_of_texts() -> None:
     assert spec.without_secrets(text) == "*** asked for /mcp?api_key=***, ***"
 
 
-def test_secret_of_a_variable_is_taken_out_of_texts_wherever_it_was_put() -> None:
-    environ = {"GITHUB_TOKEN": "tokensecret", "PLACE": "Timbuktu"}
-    members = {"command": "x", "args": ["--auth=${GITHUB_TOKEN}", "${PLACE}"]}
-    spec = read_specs({"it": members}, place="file", environ=environ, base=None)["it"]
-    assert spec.args == ("--auth=tokensecret", "Timbuktu")
-    assert spec.without_secrets("no tokensecret in Timbuktu") == "no *** in Timbuktu"
-    assert "tokensecret" not in repr(spec)
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"command": "x", "args": ["--auth=${PLAIN}"]},
+        {"command": "x", "env": {"LEVEL": "${PLAIN}"}},
+        {"command": "x", "env": {"LEVEL": "a ${PLAIN}"}},
+        {"command": "x", "cwd": "/srv/${PLAIN}"},
+        {"command": "/opt/${PLAIN}/x"},
+        {"url": "http://h/${PLAIN}/mcp"},
+        {"url": "http://h/mcp", "headers": {"X-Team": "of-${PLAIN}"}},
+    ],
+)
+def test_what_a_variable_brought_is_taken_out_of_texts_wherever_it_was_put(members: Any) -> None:
+    spec = read(members, PLAIN="Timbuktu")
+    assert spec.without_secrets("no way to Timbuktu") == "no way to ***"
+
+
+def test_what_a_variable_brought_is_not_in_the_repr() -> None:
+    spec = read({"command": "x", "args": ["--auth=${PLAIN}"]}, PLAIN="Timbuktu")
+    assert spec.args == ("--auth=Timbuktu",)
+    assert "Timbuktu" not in repr(spec)
+
+
+def test_what_stands_in_the_file_instead_of_a_variable_may_be_told() -> None:
+    spec = read({"command": "x", "args": ["${DOCS:-/srv/docs}", "${API_TOKEN:-hushhush}"]})
+    assert spec.without_secrets("/srv/docs, hushhush") == "/srv/docs, ***"

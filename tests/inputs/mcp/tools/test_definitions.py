@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -129,6 +132,32 @@ def test_what_providers_refuse_at_the_top_of_a_schema_is_made_one_object() -> No
     parameters = defined({**INNER, "oneOf": [INNER, other], "not": {"required": ["c"]}}).parameters
     assert parameters.keys() == {"type", "properties"}
     assert parameters["properties"].keys() == {"a", "b"}
+
+
+TELL_SCHEMA = """
+import json
+from steno.inputs.mcp.definitions import define
+from steno.inputs.mcp.said import ListedTool
+
+schema = {"type": "object", "properties": {"p": {}}}
+for number, keyword in enumerate(["oneOf", "allOf", "enum", "anyOf"]):
+    schema[keyword] = [{"properties": {f"{keyword}{more}": {}}} for more in "ab"]
+print(json.dumps(list(define("it", ListedTool(name="x", schema=schema)).parameters["properties"])))
+"""
+
+
+def test_arguments_keep_the_order_of_the_schema_in_every_process() -> None:
+    for seed in ("1", "2", "3"):
+        told = subprocess.run(
+            [sys.executable, "-c", TELL_SCHEMA],
+            env={"PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=20,
+        )
+        keywords = ["oneOf", "allOf", "enum", "anyOf"]
+        in_order = [f"{keyword}{more}" for keyword in keywords for more in "ab"]
+        assert json.loads(told.stdout) == ["p", *in_order]
 
 
 @pytest.mark.parametrize(

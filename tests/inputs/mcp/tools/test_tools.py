@@ -34,8 +34,14 @@ def test_a_tool_of_a_server_is_one_of_ours() -> None:
     tool: Tool = found.tools[0]
     assert tool.definition.name == "mcp__time__now"
     assert tool.definition.description == "[MCP server time] Tells the time."
-    assert (tool.ruled_as, tool.subjects(call_of(found.tools[0]))) == ((), ())
+    assert tool.subjects(call_of(found.tools[0])) == ()
     assert (found.tools[0].server, found.tools[0].original_name) == ("time", "now")
+
+
+@pytest.mark.parametrize(("server", "name"), [("time", "mcp__time"), ("my-lab", "mcp__my_lab")])
+def test_rules_that_deny_a_server_count_for_its_tools(server: str, name: str) -> None:
+    (tool,) = tools_in(Scripted(server, listed("now"))).tools
+    assert tool.ruled_as == (name,)
 
 
 def test_what_a_server_says_of_a_tool_gives_it_no_rights() -> None:

@@ -1,0 +1,78 @@
+"""What `steno mcp` shows of answers and failures, with a server of our own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.message import ToolResultMessage
+from steno.store import open_store
+from tests.cli.headless import make_project, speaking
+from tests.cli.program import on_terminal, steno
+from tests.cli.vendor import Call
+from tests.inputs.mcp.real_servers import own_spec
+
+PASSWORD = "hush-hush"
+DATABASE = f"postgres://ada:{PASSWORD}@db.example/books"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project, which is where we are."""
+    monkeypatch.setenv("DATABASE_URL", DATABASE)
+    return make_project(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Path:
+    """A file with our own server, which gets an address with a password."""
+    spec = own_spec()
+    row: dict[str, Any] = {"command": spec.command, "args": list(spec.args)}
+    row["env"] = {"DATABASE_URL": "${DATABASE_URL}"}
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"own": row}}))
+    return file
+
+
+def test_structured_content_that_no_text_says_is_printed(servers: Path) -> None:
+    told = steno("mcp", "call", "own", "environment", "--mcp-config", servers)
+    assert told.status == 0
+    assert "PATH" in json.loads(told.out)
+
+
+def test_structured_content_that_a_text_says_is_not_printed_again(servers: Path) -> None:
+    told = steno("mcp", "call", "own", "add", "a=1", "b=2", "--mcp-config", servers)
+    assert told == (0, "3\n", "")
+
+
+def test_a_terminal_is_shown_nothing_of_a_resource_with_parts_it_cannot_show(
+    servers: Path,
+) -> None:
+    told = on_terminal("mcp", "read", "own", "own://mixed", "--mcp-config", str(servers))
+    assert told.status == 1
+    assert "own://mixed: holds 3 bytes" in told.out
+    assert "noted" not in told.out
+
+
+def test_a_server_that_dies_and_tells_its_secrets_has_them_kept_by_us(
+    home: Path, servers: Path
+) -> None:
+    told = steno("mcp", "call", "own", "die", "--mcp-config", servers)
+    assert told.status == 1
+    assert "no database: ***" in told.err
+    assert PASSWORD not in told.err
+    with speaking(home, [Call("mcp__own__die", {})], "It is gone.") as model:
+        told = steno("-p", "Try it.", "--allow", "mcp__own__*", "--mcp-config", servers)
+    assert (told.status, told.out) == (0, "It is gone.\n")
+    assert "no database: ***" in str(model.seen[-1]["messages"])
+    assert PASSWORD not in told.err + str(model.seen)
+    with open_store() as store:
+        [session] = store.headers()
+        messages = store.open(session.id).messages()
+    [result] = [one for one in messages if isinstance(one, ToolResultMessage)]
+    assert "no database: ***" in result.text
+    kept = [file for file in home.rglob("*") if file.is_file()]
+    assert [file for file in kept if PASSWORD.encode() in file.read_bytes()] == []
