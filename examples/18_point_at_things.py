@@ -6,6 +6,7 @@ A model without eyes reads the text in an image, which is recognised here and of
 import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import indent
 
 from PIL import Image as Drawing
 from PIL import ImageDraw, ImageFont
@@ -42,7 +43,7 @@ async def main(folder: Path) -> None:
     await agent.run(prompt.message, watch=show)
     print("what the model sees")
     for block in provider.requests[0].messages[-1].content:
-        print("  " + getattr(block, "text", "").strip().partition(" of ")[0].replace("\n", "\n  "))
+        print(indent(getattr(block, "text", "").strip(), "  "))
 
     print("on record")
     for entry in conversation.entries():

@@ -160,8 +160,11 @@ def test_an_image_that_is_refused_is_sent_as_text_and_what_was_used_is_on_record
     desk.check()
 
 
-def test_a_model_that_refused_once_is_not_sent_the_image_in_the_next_run(folder: Path) -> None:
-    desk = desk_in(folder, [refusing()] * 3, ocr=Scribe())
+@pytest.mark.parametrize("target", [UNKNOWN, SEEING])
+def test_a_model_that_refused_once_is_not_sent_the_image_in_the_next_run(
+    folder: Path, target: Target
+) -> None:
+    desk = desk_in(folder, [refusing()] * 3, target=target, ocr=Scribe())
     run(desk.run(saying("How much?", picture())))
     run(desk.run("Sure?"))
     assert [len(images_in(request)) for request in desk.provider.requests] == [1, 0, 0]

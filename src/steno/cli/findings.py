@@ -21,12 +21,13 @@ from steno.content import (
     Resource,
 )
 from steno.entry import Resolution, ResolutionStatus
+from steno.inputs.ocr.engine import rounded_down
 from steno.message import UserMessage
 from steno.ports.carrier import without_secrets
 
 _HASH_LENGTH: Final = 8
 _USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
-"""Who reads a resource, maybe with a password: as in `steno.inputs`, which is not loaded to look."""
+"""Who reads a resource, maybe with a password: as in `steno.inputs.mcp`, which is not loaded to look."""
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -180,7 +181,7 @@ def _told(details: Mapping[str, Any]) -> Iterator[str]:
 def _confidence(details: Mapping[str, Any]) -> str | None:
     value = details.get("confidence")
     # It is from 0 to 1; a number of hundreds of digits could not even be written this way.
-    return f"{value:.2f}" if isinstance(value, float | int) and 0 <= value <= 1 else None
+    return rounded_down(value) if isinstance(value, float | int) and 0 <= value <= 1 else None
 
 
 def _word(details: Mapping[str, Any], name: str) -> str:

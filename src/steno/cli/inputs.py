@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,7 @@ from steno.errors import InvalidValue, ToolFailed
 from steno.identity import utc_now
 from steno.inputs.inputs import Inputs
 from steno.inputs.listing import is_pattern
+from steno.inputs.seen import SeenFile, image_file, read_seen
 from steno.json_object import expose, freeze_mapping
 from steno.message import AssistantMessage
 from steno.ports import Capability, Viewer
@@ -140,6 +142,9 @@ async def _row(one: Pointed, inputs: Inputs, workspace: Workspace | None) -> _Ro
         return _Row(one, facts, "fresh" if is_fresh else "stale")
     if path is None:
         return _Row(one, facts, _NOTHING_TO_TELL)
+    if workspace is not None and (file := _file_elsewhere(details, workspace)) is not None:
+        workspace = await asyncio.to_thread(_with_folder_of, file, workspace)
+        inputs = Inputs(workspace)
     if workspace is None:
         return _Row(one, facts, _UNKNOWN)
     changes = await inputs.changes(one.pointer, one.resolution)
@@ -157,6 +162,27 @@ def _path_of(one: Pointed) -> str | None:
             return path
         case _:
             return None
+
+
+def _file_elsewhere(details: Mapping[str, Any] | None, workspace: Workspace) -> Path | None:
+    """Return a file on record that lies in none of the folders: its own was added for a run."""
+    seen = read_seen(details) or image_file(details)
+    file = Path(seen.path) if isinstance(seen, SeenFile) else Path()
+    is_elsewhere = not any(file.is_relative_to(root) for root in workspace.roots)
+    return file if file.is_absolute() and is_elsewhere else None
+
+
+def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
+    """Return a workspace in which a file can be compared, under just its name on record.
+
+    None if whoever runs this may not read it: then nobody can tell.
+    """
+    try:
+        if os.path.lexists(file) and not os.access(file, os.R_OK):
+            return None
+        return Workspace([*workspace.roots, file.parent])
+    except (InvalidValue, ValueError):  # the folder is not there, or no name at all
+        return None
 
 
 def _fate(workspace: Workspace, path: str) -> str:

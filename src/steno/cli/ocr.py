@@ -23,9 +23,8 @@ from steno.cli.waiting import Waiting
 from steno.errors import Unrecognised
 from steno.inputs.images.opening import MOST_FILE_BYTES, BadImage
 from steno.inputs.images.prepare import for_ocr
-from steno.inputs.images.words import rounded_down
 from steno.inputs.ocr.apart import apart
-from steno.inputs.ocr.engine import Engine, Reading
+from steno.inputs.ocr.engine import Engine, Reading, rounded_down
 from steno.inputs.ocr.reading import ENGINES, Ocr, engine_for
 from steno.inputs.ocr.tesseract import TesseractOcr
 

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from steno.errors import InvalidValue, ToolFailed
-from steno.tools.descent import quoted
+from steno.tools.descent import descend, explained, quoted
 from steno.tools.globs import below, names_hidden, printable
 from steno.tools.ignore import Ignored
 from steno.tools.search import Engine, check_existing
 from steno.tools.workspace import Workspace
+from steno.value import is_text
 
 T = TypeVar("T")
 
@@ -29,7 +30,8 @@ _MOST_COMPARED: Final = 2_000
 """Of the names in a folder, so many are compared with one that is not there."""
 _PATIENCE_S: Final = 3.0
 """How long a file is looked for that may have been meant."""
-_SIZE: Final = re.compile(r" \([0-9,]+ bytes\)\Z")
+_BEHIND: Final = re.compile(r" \((?:[0-9,]+ bytes|link)\)\Z")
+"""What a listing says behind a name."""
 
 
 class TookTooLong(ToolFailed):
@@ -110,20 +112,25 @@ def _listing(workspace: Workspace, name: str, most: int) -> Listing:
     ignored = Ignored(lambda path: _read_rules(workspace, path), os.path.lexists)
     inside = _look_into(workspace.strict, name)
 
-    def kept(names: Iterable[str], *, is_folder: bool) -> list[str]:
+    def kept(names: Iterable[str], *, is_folder: bool = False) -> list[str]:
         paths = {each: str(workspace.root / each) for each in names}
         found = [
             e for e, path in paths.items() if not ignored.leaves_out(path, is_folder=is_folder)
         ]
         return sorted(found)
 
-    folders, files = kept(inside.folders, is_folder=True), kept(inside.files, is_folder=False)
-    counts = f"{_counted(folders, 'folder')} and {_counted(files, 'file')}"
-    lines = [f"{printable(name)}/ holds {counts}, without what is hidden or ignored:"]
+    folders, files = kept(inside.folders, is_folder=True), kept(inside.files)
+    links = kept(_links_in(workspace, name))
+    counts = [_counted(folders, "folder"), _counted(files, "file")]
+    counts += [_counted(links, "link")] if links else []
+    holds = f"{', '.join(counts[:-1])} and {counts[-1]}"
+    lines = [f"{printable(name)}/ holds {holds}, without what is hidden or ignored:"]
+    room = max(0, most - len(folders))
     lines += [f"{printable(_last(folder))}/" for folder in folders[:most]]
-    for file in files[: max(0, most - len(folders))]:
-        lines.append(printable(_last(file)) + _size_of(workspace, file))
-    left_out = max(0, len(folders) + len(files) - most)
+    lines += [printable(_last(file)) + _size_of(workspace, file) for file in files[:room]]
+    room = max(0, room - len(files))
+    lines += [f"{printable(_last(link))} (link)" for link in links[:room]]
+    left_out = max(0, len(folders) + len(files) + len(links) - most)
     if left_out:
         lines.append(f"[... {left_out:,} more ...]")
     return Listing("\n".join(lines) + "\n", left_out)
@@ -132,7 +139,7 @@ def _listing(workspace: Workspace, name: str, most: int) -> Listing:
 def entries_of(listing: Listing) -> dict[str, str]:
     """Return the lines of a listing that are about something, by its name as it is printed."""
     lines = listing.text.splitlines()[1 : -1 if listing.left_out else None]
-    return {_SIZE.sub("", line).removesuffix("/"): line for line in lines}
+    return {_BEHIND.sub("", line).removesuffix("/"): line for line in lines}
 
 
 class _Inside(NamedTuple):
@@ -150,6 +157,21 @@ def _look_into(workspace: Workspace, folder: str) -> _Inside:
 
     files = [file for file in workspace.files(folder, enters=enters) if file != folder]
     return _Inside(folders, files)
+
+
+def _links_in(workspace: Workspace, folder: str) -> list[str]:
+    """Return the links in a folder, as files are named; where they lead is not looked at.
+
+    Raises ToolFailed if the folder itself is behind a link by now.
+    """
+    real = workspace.root / folder
+    tops = frozenset(root.parts[1:] for root in workspace.roots)
+    with explained(folder), descend(str(real), (), tops) as place:
+        if place.rest or place.names != real.parts[1:]:
+            raise ToolFailed(f"{quoted(folder)}: has changed since it was allowed; try again")
+        with os.scandir(place.folder) as found:
+            names = [each.name for each in found if each.is_symlink() and is_text(each.name)]
+    return [name if folder == "." else posixpath.join(folder, name) for name in names]
 
 
 def _read_rules(workspace: Workspace, path: str) -> bytes | None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 from unicodedata import category
@@ -27,18 +28,28 @@ from steno.ports import Pointer
 from steno.tools.descent import quoted
 from steno.tools.workspace import Workspace
 
-# Behind white space or what opens something (the numbers are quotes and brackets of other
-# languages), so that no mail address is a mention. Quotes and the like end a path that does not
-# stand in quotes itself: code is full of `@name("/path")`.
+# Behind white space, or what opens or separates something (the numbers are quotes, brackets and
+# commas of other languages), so that no mail address is a mention. Quotes and the like end a path
+# that does not stand in quotes itself: code is full of `@name("/path")`.
+_SEPARATORS: Final = r",;\u3001\uff0c\uff1b"
+_BEFORE: Final = rf"""\s(\[{{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c{_SEPARATORS}"""
+# What may stand close to an `@` that counts only if there is such a file: what is written without
+# blanks between words (Chinese, Japanese, Korean), dashes and dots, `name:`, `name=`, and markup.
+_CLOSE: Final = r":=\u2010-\u2027\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+_MARKUP: Final = "*_"
+_EDGE: Final = re.compile(f"[{_BEFORE}{_CLOSE}]")
 _MENTION: Final = re.compile(
-    r"""
-    (?<! [^\s(\[{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c] ) (?P<escape> \\? ) @
-    (?:
+    rf"""
+    (?: (?<! [^{_BEFORE}] ) | (?P<is_close> (?<= [{_MARKUP}{_CLOSE}] ) ) ) (?P<escape> \\? ) @
+    (?(is_close) (?P<close> [^\s`"'<>|@]+ ) | (?:
         (?P<quote> ["'] ) (?P<quoted> (?: (?!(?P=quote)) [^\n] )+ ) (?P=quote)
         (?: : (?P<lines> [0-9]+ (?: - [0-9]* )? ) )?
-      | (?P<bare> (?: \\[ ](?=\S) | [^\s`"'<>|@] ) (?: \\[ ](?=\S) | [^\s`"'<>|] )* )
+      | (?P<bare>
+            (?: \\[ ](?=\S) | [^\s`"'<>|@] )
+            (?: \\[ ](?=\S) | (?! [{_SEPARATORS}]@ ) [^\s`"'<>|] )*
+        )
       | (?P<unclosed> ["'] [^\s`"'<>|@]+ )
-    )
+    ) )
     """,
     re.VERBOSE,
 )
@@ -111,9 +122,15 @@ def read_mentions(
     at = 0
     for start, end in prose(text):
         for found in _MENTION.finditer(text, start, end):
+            named = reader.first_there(_close_readings(found))
+            if found["close"] and named is None:
+                continue
             if found["escape"]:
                 kept.append(text[at : found.start()])
                 at = found.end("escape")
+            elif named is not None:
+                with suppress(InvalidValue):  # perhaps no path was meant
+                    reader.take_path(*named)
             elif found["bare"] is not None:
                 reader.take_word(found["bare"])
             elif found["quoted"] is not None:
@@ -123,6 +140,23 @@ def read_mentions(
     kept.append(text[at:])
     unsure = frozenset(reader.unsure)
     return Mentions("".join(kept), tuple(reader.blocks), _few([*reader.notes]), unsure)
+
+
+def _close_readings(found: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """Yield what an `@` close to something may mean: the word, or as far as markup goes.
+
+    Nothing where the markup stands behind a letter: `joe_@example.org` is a mail address.
+    """
+    word, text, end = found["close"], found.string, found.start()
+    start = end
+    while start and text[start - 1] in _MARKUP:
+        start -= 1
+    if word is None or (start < end and start and not _EDGE.match(text, start - 1)):
+        return
+    markup = text[start:end][::-1]
+    for each in (word, word.rpartition(markup)[0] if markup else ""):
+        if bare := _without_punctuation(each):
+            yield from _readings(each, bare)
 
 
 def _few(notes: list[str]) -> tuple[str, ...]:
@@ -156,10 +190,14 @@ class _Reader:
             self._take_address(bare)
         elif of_server := _OF_SERVER.fullmatch(bare):
             self._take_resource(of_server["server"], of_server["uri"])
-        elif found := next(filter(self._names_something, _readings(word, bare)), None):
+        elif found := self.first_there(_readings(word, bare)):
             self.take_path(*found)
         else:
             self._take_missing(bare)
+
+    def first_there(self, readings: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+        """Return the first path that names something, and its lines; None if none does."""
+        return next(filter(self._names_something, readings), None)
 
     def take_path(self, path: str, lines: str) -> Pointer:
         """Take a path that is meant as one, and some of its lines."""

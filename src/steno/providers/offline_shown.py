@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 from steno.content import Image, Text
 from steno.message import UserMessage
 
+_ENDS: Final = ("[end of the resource, mark ", "[end of the image, mark ")
+"""What stands below what was shown."""
 _LONGEST_TITLE: Final = 200
 _MOST_LINES: Final = 20
 _LONGEST_LINE: Final = 200
@@ -60,7 +62,7 @@ def _shown(text: str) -> Shown:
     title, *lines = text.strip("\n").splitlines() or [""]
     if title.startswith("["):
         title = _ASIDE.sub("", title[1:].removesuffix("]"))
-        if lines and lines[-1].startswith("[end of the resource, mark "):
+        if lines and lines[-1].startswith(_ENDS):
             lines.pop()
     return Shown(title.removesuffix(":")[:_LONGEST_TITLE], tuple(lines))
 

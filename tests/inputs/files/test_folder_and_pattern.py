@@ -74,6 +74,44 @@ def test_the_working_folder_and_an_added_one_are_listed_too(folder: Path, outsid
     assert listed[1:] == ["secret.txt (7 bytes)"]
 
 
+def test_links_are_listed_by_their_names_alone(
+    workspace: Workspace, folder: Path, outside: Path
+) -> None:
+    plant(folder, {"src/a.py": "", "src/lib/b.py": "", "src/.ignore": "*.log\n"})
+    for name, target in {
+        "current": "lib",
+        "away": str(outside / "secret.txt"),
+        "broken": "nowhere",
+        ".hidden": "a.py",
+        "x.log": "a.py",
+    }.items():
+        (folder / "src" / name).symlink_to(target)
+    files = Files(workspace)
+    finding = resolve(files, "src")
+    assert text_of(finding) == (
+        "src/ holds 1 folder, 1 file and 3 links, without what is hidden or ignored:\n"
+        "lib/\na.py (0 bytes)\naway (link)\nbroken (link)\ncurrent (link)\n"
+    )
+    assert changes(files, "src", finding) == ()
+    (folder / "src" / "broken").unlink()
+    assert changes(files, "src", finding) == ("src has changed since it was shown",)
+    few = resolve(Files(workspace, limits=FileLimits(most_listed=3)), "src")
+    assert text_of(few).splitlines()[1:] == [
+        *("lib/", "a.py (0 bytes)", "away (link)", "[... 1 more ...]"),
+    ]
+
+
+def test_links_of_the_working_folder_and_of_an_added_one_are_listed(
+    folder: Path, outside: Path
+) -> None:
+    (folder / "here").symlink_to("nowhere")
+    (outside / "there").symlink_to("nowhere")
+    files = Files(Workspace([folder, outside]))
+    assert text_of(resolve(files, ".")).splitlines()[1:] == ["here (link)"]
+    listed = text_of(resolve(files, str(outside))).splitlines()
+    assert listed[1:] == ["secret.txt (7 bytes)", "there (link)"]
+
+
 def test_of_a_large_folder_the_rest_is_counted(workspace: Workspace, folder: Path) -> None:
     plant(folder, {f"{number:02}": "" for number in range(30)} | {"sub/x": ""})
     finding = resolve(Files(workspace, limits=FileLimits(most_listed=4)), ".")

@@ -156,7 +156,22 @@ def test_a_profile_is_removed_and_its_colours_are_kept() -> None:
 
 def test_a_broken_profile_is_dropped() -> None:
     data = encoded(graphic(), icc_profile=b"not a profile")
-    assert decoded(sent(prepare(data, ROOMY))).size == (40, 20)
+    prepared = prepare(data, ROOMY)
+    assert decoded(sent(prepared)).size == (40, 20)
+    assert prepared.details["changed"] == ["metadata removed"]
+
+
+def test_colours_are_said_to_be_converted_where_they_are() -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    picture = PIL.Image.new("RGB", (8, 8), (200, 100, 50))
+    grey = encoded(picture.convert("L"), icc_profile=profile)
+    for data, is_converted in (
+        (encoded(picture, icc_profile=profile), True),
+        (encoded(picture.convert("CMYK"), "JPEG"), True),
+        (grey, False),
+    ):
+        changed = prepare(data, ROOMY).details["changed"]
+        assert ("colours converted" in changed) is is_converted
 
 
 # -- the right way up ----------------------------------------------------------------------------

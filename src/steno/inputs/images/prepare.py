@@ -126,9 +126,10 @@ def _decoded(image: ImageFile, longest_edge: int) -> tuple[PIL.Image.Image, list
     if turn is not None:
         pixels = pixels.transpose(Transpose(turn))
         changed.append("turned upright")
+    before = pixels
     if profile and pixels.mode in _PROFILED_MODES:
         pixels = _in_srgb(pixels, profile)
-    if profile or mode not in _PLAIN_MODES:
+    if pixels is not before or mode not in _PLAIN_MODES:
         changed.append("colours converted")
     pixels = pixels.copy() if pixels.mode in {"L", "RGB", "RGBA"} else pixels.convert("RGB")
     pixels.info.clear()  # what is left there would be written: comments, profiles, resolution

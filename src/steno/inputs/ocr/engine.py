@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, final
 
 from steno.errors import Unrecognised
 
-__all__ = ["Engine", "Reading", "Recognised", "Unrecognised"]
+__all__ = ["Engine", "EngineFailed", "Reading", "Recognised", "Unrecognised", "rounded_down"]
 
 
 class Recognised(NamedTuple):
@@ -30,6 +30,15 @@ class Reading(NamedTuple):
     duration_s: float
 
 
+@final
+class EngineFailed(Unrecognised):
+    """An engine was at work and failed; for the record, which one."""
+
+    def __init__(self, reason: str, engine: str) -> None:
+        super().__init__(reason)
+        self.engine = engine
+
+
 class Engine(Protocol):
     """Recognises text. May be called from any thread, by one at a time."""
 
@@ -46,3 +55,8 @@ class Engine(Protocol):
         (`steno.inputs.ocr.apart`), so that it ends where nobody waits for it any more.
         """
         ...
+
+
+def rounded_down(confidence: float) -> str:
+    """Return how sure an engine is, in words: what is not certain is never 1.00."""
+    return f"{int(confidence * 10_000 + 0.5) // 100 / 100:.2f}"

