@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import resource
@@ -650,6 +651,7 @@ def _interrupted(wait: Callable[[], object], use: Callable[[], object]) -> None:
         signal.pthread_kill(main, signal.SIGUSR1)
 
     thread = threading.Thread(target=interrupt)
+    gc.disable()  # what others have to do then would be interrupted, and complain
     try:
         with suppress(KeyboardInterrupt):
             thread.start()
@@ -659,6 +661,7 @@ def _interrupted(wait: Callable[[], object], use: Callable[[], object]) -> None:
         with suppress(KeyboardInterrupt):
             thread.join(60)
         signal.signal(signal.SIGUSR1, before)
+        gc.enable()
 
 
 def test_an_interrupt_while_it_waits_for_others_leaves_nothing_open(
