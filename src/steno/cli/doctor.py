@@ -25,9 +25,9 @@ from steno.cli.instructions import read_instructions
 from steno.cli.paper import Column, Paper, print_object
 from steno.cli.place import add_store_option, address_of, quietly_opened
 from steno.cli.printable import counted, on_one_line
-from steno.cli.servers import FILE_NAME, find_servers
+from steno.cli.servers import CONFIGURED, FILE_NAME, find_servers
 from steno.cli.settings import Recogniser
-from steno.cli.standing import CONFIGURED, standing
+from steno.cli.standing import standing
 from steno.errors import StenoError
 from steno.providers.looking import look_around
 from steno.store.locate import check_place

@@ -5,10 +5,8 @@ from __future__ import annotations
 import shutil
 
 from steno.cli.folders import working_folder
-from steno.cli.servers import CONFIGURED, state_of
+from steno.cli.servers import state_of
 from steno.inputs.mcp.specs import ServerSpec
-
-__all__ = ["CONFIGURED", "standing"]
 
 
 def standing(spec: ServerSpec) -> str:

@@ -27,6 +27,7 @@ from steno.inputs.listing import (
     meant,
     spelled,
 )
+from steno.inputs.permitting import permitted
 from steno.inputs.seen import (
     SeenFile,
     SeenFiles,
@@ -271,10 +272,8 @@ async def _permitted(viewer: Viewer, name: str, reference: FileReference) -> str
     """Return what allows a file or folder to be read. Raises ToolFailed."""
     first, last = reference.start_line, reference.end_line or reference.start_line
     preview = name if first is None else f"{name}, lines {first} to {last}"
-    try:
-        return await viewer.permits("read", Capability.READ, name, preview=preview)
-    except ToolFailed as exc:
-        raise ToolFailed(f"{printable(name)}: {exc}") from exc
+    told = printable(name)
+    return await permitted(viewer, "read", Capability.READ, name, name=told, preview=preview)
 
 
 def _is_folder(workspace: Workspace, name: str) -> bool:

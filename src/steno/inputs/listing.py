@@ -12,6 +12,7 @@ import posixpath
 import re
 from collections.abc import Awaitable, Iterable
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -19,7 +20,7 @@ from steno.errors import InvalidValue, ToolFailed
 from steno.tools.descent import descend, explained, quoted
 from steno.tools.globs import below, names_hidden, printable
 from steno.tools.ignore import Ignored
-from steno.tools.search import Engine, check_existing
+from steno.tools.search import Engine, check_existing, read_rules
 from steno.tools.workspace import Workspace
 from steno.value import is_text
 
@@ -109,7 +110,7 @@ async def list_folder(workspace: Workspace, name: str, *, most: int, limit_s: fl
 
 
 def _listing(workspace: Workspace, name: str, most: int) -> Listing:
-    ignored = Ignored(lambda path: _read_rules(workspace, path), os.path.lexists)
+    ignored = Ignored(partial(read_rules, workspace), os.path.lexists)
     inside = _look_into(workspace.strict, name)
 
     def kept(names: Iterable[str], *, is_folder: bool = False) -> list[str]:
@@ -172,23 +173,6 @@ def _links_in(workspace: Workspace, folder: str) -> list[str]:
         with os.scandir(place.folder) as found:
             names = [each.name for each in found if each.is_symlink() and is_text(each.name)]
     return [name if folder == "." else posixpath.join(folder, name) for name in names]
-
-
-def _read_rules(workspace: Workspace, path: str) -> bytes | None:
-    """Read a file of rules, in the workspace or above it, where no model can put one."""
-    if not os.path.lexists(path):
-        return None
-    try:
-        return workspace.read_file(path)
-    except ToolFailed:
-        pass
-    folder = Path(path).parent
-    if not any(folder in root.parents for root in workspace.roots):
-        return None
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return None
 
 
 def _last(name: str) -> str:

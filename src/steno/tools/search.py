@@ -14,6 +14,7 @@ import sys
 import threading
 from array import array
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol, final
 
@@ -192,7 +193,7 @@ class PythonEngine:
             return read_text(file)
 
     def _walk(self, under: str, hidden: bool) -> Iterator[str]:
-        ignored = Ignored(self._read_rules, os.path.lexists, hidden=hidden)
+        ignored = Ignored(partial(read_rules, self._workspace), os.path.lexists, hidden=hidden)
         top = self._absolute(under)
 
         def enters(folder: str) -> bool:
@@ -207,21 +208,22 @@ class PythonEngine:
     def _absolute(self, name: str) -> str:
         return str(self._workspace.root / name)
 
-    def _read_rules(self, path: str) -> bytes | None:
-        """Read a file of rules, in the workspace or above it, where no model can put one."""
-        if not os.path.lexists(path):  # true of most folders, and quickly seen
-            return None
-        try:
-            return self._workspace.read_file(path)
-        except ToolFailed:
-            pass
-        folder = Path(path).parent
-        if not any(folder in root.parents for root in self._workspace.roots):
-            return None
-        try:
-            return Path(path).read_bytes()
-        except OSError:
-            return None
+
+def read_rules(workspace: Workspace, path: str) -> bytes | None:
+    """Read a file of rules, in the workspace or above it, where no model can put one."""
+    if not os.path.lexists(path):  # true of most folders, and quickly seen
+        return None
+    try:
+        return workspace.read_file(path)
+    except ToolFailed:
+        pass
+    folder = Path(path).parent
+    if not any(folder in root.parents for root in workspace.roots):
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return None
 
 
 async def _receive_numbers(stream: asyncio.StreamReader) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from steno.errors import InvalidValue, ProtocolError, ProviderError, ToolFailed
+from steno.inputs.permitting import permitted
 from steno.ports import Answer, Capability, Outgoing, Transport, Viewer, without_secrets
 
 LookUp: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
@@ -86,8 +87,10 @@ async def fetch_image(
     before: _Address | None = None
     address = _address_of(url)
     for _ in range(limits.most_redirects + 1):
-        allowed[await viewer.permits("fetch", Capability.NETWORK, address.url)] = None
-        viewer.say(f"fetching {without_secrets(address.url) or 'an image'}")
+        name = without_secrets(address.url) or "image"
+        rule = await permitted(viewer, "fetch", Capability.NETWORK, address.url, name=name)
+        allowed[rule] = None
+        viewer.say(f"fetching {name}")
         began = loop.time()
         try:
             async with asyncio.timeout(left_s):

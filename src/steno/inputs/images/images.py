@@ -23,8 +23,9 @@ from steno.inputs.images.prepare import for_ocr, prepare
 from steno.inputs.images.words import as_text, name_of, note_of, source_of
 from steno.inputs.listing import spelled
 from steno.inputs.ocr.engine import EngineFailed, Reading
+from steno.inputs.permitting import permitted
 from steno.inputs.seen import changes_of, image_file
-from steno.ports import Capability, Finding, Transport, Viewer, without_secrets
+from steno.ports import Capability, Finding, Transport, Viewer
 from steno.tools.globs import printable
 from steno.tools.workspace import Workspace
 
@@ -205,7 +206,8 @@ class Images:
         if self._workspace is None:
             raise ToolFailed("image: there is no workspace whose files could be opened")
         name = await asyncio.to_thread(spelled, self._workspace, path)
-        allowed_by = await _naming(viewer, printable).permits("read", Capability.READ, name)
+        told = printable(name)
+        allowed_by = await permitted(viewer, "read", Capability.READ, name, name=told)
         read = partial(self._workspace.strict.read_file, name, most_bytes=MOST_FILE_BYTES)
         return _Taken(await asyncio.to_thread(read), allowed_by, name)
 
@@ -214,8 +216,7 @@ class Images:
             raise ToolFailed("image: nothing is fetched here; download it and name the file")
         transport = self._transport()
         try:
-            asked = _naming(viewer, lambda url: without_secrets(url) or "image")
-            found = await fetch_image(url, asked, transport, names=self._names)
+            found = await fetch_image(url, viewer, transport, names=self._names)
         finally:
             await transport.close()
         return _Taken(found.data, found.allowed_by)
@@ -256,18 +257,6 @@ class Images:
         if self._workspace is None or file is None:
             return ()
         return await asyncio.to_thread(changes_of, self._workspace, (file,), known)
-
-
-def _naming(viewer: Viewer, name_of_subject: Callable[[str], str]) -> Viewer:
-    """Return a viewer whose denials say what they are about, in words that hold no secret."""
-
-    async def permits(tool: str, capability: Capability, subject: str, *, preview: str = "") -> str:
-        try:
-            return await viewer.permits(tool, capability, subject, preview=preview)
-        except ToolFailed as exc:
-            raise ToolFailed(f"{name_of_subject(subject)}: {exc}") from exc
-
-    return viewer._replace(permits=permits)
 
 
 class _Blindness(NamedTuple):

@@ -25,6 +25,7 @@ from steno.inputs.mcp.parts import ResourceLimits, parts_of, type_of
 from steno.inputs.mcp.patterns import fits
 from steno.inputs.mcp.said import Contents, Server
 from steno.inputs.mcp.uris import normal_uri, short_uri, shown_uri
+from steno.inputs.permitting import permitted
 from steno.ports import Capability, Finding, Fit, Viewer
 
 KIND: Final = "resource"
@@ -228,15 +229,14 @@ def _key(resource: Resource) -> tuple[str, str]:
 async def _permitted(viewer: Viewer, resource: Resource, server: Server) -> str:
     """Return what allows a resource to be read. Raises ToolFailed."""
     uri = short_uri(resource.uri)
-    try:
-        return await viewer.permits(
-            name_of_server(server.name),
-            Capability.READ,
-            shown_uri(resource.uri),  # who reads it is nothing that a rule is about
-            preview=f"read {uri} from the MCP server {server.name}",
-        )
-    except ToolFailed as exc:
-        raise ToolFailed(f"{uri}: {exc}") from exc
+    return await permitted(
+        viewer,
+        name_of_server(server.name),
+        Capability.READ,
+        shown_uri(resource.uri),  # who reads it is nothing that a rule is about
+        name=uri,
+        preview=f"read {uri} from the MCP server {server.name}",
+    )
 
 
 def _finding(

@@ -23,7 +23,8 @@ from steno.inputs.mcp.prompts import (
 from steno.inputs.mcp.said import ListedPrompt, PromptArgument, PromptMessage
 from steno.message import UserMessage
 from tests.inputs.mcp.real_servers import Live
-from tests.inputs.mcp.resources.library import Library, run
+from tests.inputs.mcp.resources.library import Library
+from tests.inputs.mcp.tools.doubles import run
 
 WEATHER = ListedPrompt(
     "weather",

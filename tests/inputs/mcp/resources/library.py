@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from steno.content import Resource
 from steno.entry import Resolution, ResolutionStatus
@@ -20,18 +19,6 @@ from steno.inputs.mcp.said import (
     ReadResource,
 )
 from steno.ports import Capability, Finding, Viewer
-
-T = TypeVar("T")
-
-
-def run(main: Coroutine[Any, Any, T], limit_s: float = 20) -> T:
-    """Run a test; whatever hangs fails after a while."""
-
-    async def limited() -> T:
-        async with asyncio.timeout(limit_s):
-            return await main
-
-    return asyncio.run(limited())
 
 
 class Library:

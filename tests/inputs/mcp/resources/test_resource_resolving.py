@@ -24,10 +24,10 @@ from tests.inputs.mcp.resources.library import (
     data,
     pointer,
     recorded,
-    run,
     text,
     viewer,
 )
+from tests.inputs.mcp.tools.doubles import run
 
 
 def resources(library: Library, **settings: Any) -> Resources:

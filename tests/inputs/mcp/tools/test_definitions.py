@@ -104,14 +104,14 @@ def test_what_lacks_only_its_type_is_completed() -> None:
 def test_a_schema_that_refers_to_itself_in_its_members_is_kept() -> None:
     tree = {
         "type": "object",
-        "properties": {"root": {"$ref": "#/$defs/node"}},
+        "properties": {"top": {"$ref": "#/$defs/node"}},
         "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}},
     }
     definition = defined(tree)
-    call = ToolCall.create(definition.name, {"root": {"next": {"next": {}}}})
+    call = ToolCall.create(definition.name, {"top": {"next": {"next": {}}}})
     assert definition.check(call) == ()
-    wrong = ToolCall.create(definition.name, {"root": {"next": {"next": 1}}})
-    assert [problem.pointer for problem in definition.check(wrong)] == ["/root/next/next"]
+    wrong = ToolCall.create(definition.name, {"top": {"next": {"next": 1}}})
+    assert [problem.pointer for problem in definition.check(wrong)] == ["/top/next/next"]
 
 
 def test_patterns_are_told_in_words_and_never_matched() -> None:
