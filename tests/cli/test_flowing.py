@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.cli.flowing import Flow
-from steno.cli.printable import printable
+from steno.printable import printable
 
 TROUBLE = ["\x1b", "[", "\x9b", "31", ";", "m", "\r", "\n", "\x1b[0m", "\x1b]0;", "\x07", "é", "a"]
 

@@ -13,9 +13,9 @@ from steno.cli.commands import Commands
 from steno.cli.compose import user_name
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import LAST, add_store_option, existing_store, find_session, one_of
-from steno.cli.printable import on_one_line, printable
 from steno.cli.seal import OwnSeal
 from steno.conversation import Conversation
+from steno.printable import on_one_line, printable
 from steno.views import approvals_of, pending_approvals
 
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, TextIO, final
 
-from steno.cli.printable import printable
 from steno.ports import Question, Scope, Verdict
+from steno.printable import printable
 
 _SCOPES: Final = {
     "y": Scope.ONCE,

@@ -22,13 +22,13 @@ from steno.cli.place import (
     find_session,
     headers_of,
 )
-from steno.cli.printable import counted, cut, on_one_line
 from steno.cli.progress import progress, working
 from steno.cli.words import decided_by, type_of
 from steno.content import Opaque
 from steno.entry import Entry, Payload
 from steno.formats import audit as audit_format
 from steno.message import Message, ToolResultMessage
+from steno.printable import counted, cut, on_one_line
 from steno.store import Store
 from steno.views import Kind, Query, decision_of, kinds_of, select, tools_of
 

@@ -16,7 +16,6 @@ from steno.cli.commands import Misused
 from steno.cli.offers import find_tool, tools_at
 from steno.cli.output import writing
 from steno.cli.paper import Paper, note, print_object
-from steno.cli.printable import counted, on_one_line, printable
 from steno.cli.serving import Desk
 from steno.errors import InvalidArguments, InvalidValue
 from steno.inputs.mcp.content import is_said
@@ -24,6 +23,7 @@ from steno.inputs.mcp.foreign import lawful
 from steno.inputs.mcp.parts import bytes_of
 from steno.inputs.mcp.said import Called, ReadResource
 from steno.inputs.mcp.uris import check_uri
+from steno.printable import counted, on_one_line, printable
 from steno.schema.words import read_words
 from steno.value import replace_lone_surrogates
 

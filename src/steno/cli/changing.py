@@ -10,12 +10,12 @@ from typing import Final
 from steno.cli.log import Log, is_like_a_number
 from steno.cli.paper import note
 from steno.cli.place import existing_store, find_session
-from steno.cli.printable import counted, cut, on_one_line
 from steno.cli.words import gist_of, type_of
 from steno.conversation import Conversation
 from steno.entry import Redacted
 from steno.errors import Conflict, InvalidDocument, InvalidValue, LogError
 from steno.identity import utc_now
+from steno.printable import counted, cut, on_one_line
 from steno.store import Store
 
 NONSENSE: Final = 2

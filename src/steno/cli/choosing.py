@@ -8,9 +8,9 @@ from typing import Final
 
 from steno.cli.commands import Misused
 from steno.cli.configuration import Loaded
-from steno.cli.printable import on_one_line
 from steno.cli.settings import variable_of
 from steno.errors import InvalidValue, NotFound, StenoError
+from steno.printable import on_one_line
 from steno.providers.finding import Found, find_model
 
 FLAG: Final = "--model"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn, final
 
 from steno.cli.nearest import advice, meant
-from steno.cli.printable import cut, on_one_line
+from steno.printable import cut, on_one_line
 
 WRONG: Final = 2
 """The exit status where a command line makes no sense."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any, Protocol, final
 
-from steno.cli.printable import on_one_line
 from steno.errors import InvalidValue
+from steno.printable import on_one_line
 
 
 @final

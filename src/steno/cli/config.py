@@ -12,10 +12,10 @@ import msgspec
 from steno.cli.commands import Commands
 from steno.cli.configuration import Loaded, load_settings
 from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.printable import on_one_line
 from steno.cli.servers import FILE_NAME, describe_server
 from steno.cli.settings import NAMES, ModelSettings
 from steno.inputs.mcp.specs import ServerSpec
+from steno.printable import on_one_line
 from steno.providers import CATALOG, Vendor
 from steno.store.locate import read_address
 from steno.value import replace_lone_surrogates

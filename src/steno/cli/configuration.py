@@ -21,7 +21,6 @@ from steno.cli.commands import Misused
 from steno.cli.folders import SETTINGS_FILE, config_folder, find_project, home_folder
 from steno.cli.in_words import in_words
 from steno.cli.nearest import advice
-from steno.cli.printable import on_one_line
 from steno.cli.project import read_plain_file
 from steno.cli.settings import (
     ADD_UP,
@@ -37,6 +36,7 @@ from steno.cli.settings import (
 from steno.cli.tool_names import check_tool
 from steno.errors import InvalidValue
 from steno.inputs.mcp.specs import ServerSpec, read_specs
+from steno.printable import on_one_line
 from steno.providers import Vendor, read_vendors
 from steno.providers.vendor import Capabilities
 from steno.store.locate import read_address

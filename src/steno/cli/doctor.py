@@ -24,11 +24,11 @@ from steno.cli.grants import GrantsFile
 from steno.cli.instructions import read_instructions
 from steno.cli.paper import Column, Paper, print_object
 from steno.cli.place import add_store_option, address_of, quietly_opened
-from steno.cli.printable import counted, on_one_line
 from steno.cli.servers import CONFIGURED, FILE_NAME, find_servers
 from steno.cli.settings import Recogniser
 from steno.cli.standing import standing
 from steno.errors import StenoError
+from steno.printable import counted, on_one_line
 from steno.providers.looking import look_around
 from steno.store.locate import check_place
 from steno.tools.ripgrep import find_ripgrep

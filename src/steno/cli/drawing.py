@@ -15,10 +15,10 @@ import msgspec
 from steno.cli.log import Log
 from steno.cli.paper import Paper, Styled, print_object
 from steno.cli.place import existing_store, find_session
-from steno.cli.printable import cut, on_one_line
 from steno.cli.words import gist_of, type_of
 from steno.entry import Control, Entry, Label, Redacted
 from steno.errors import Damaged
+from steno.printable import cut, on_one_line
 
 _MOST_UNFOLDED: Final = 3
 """A run of entries this long is not worth folding."""

@@ -29,7 +29,6 @@ from steno.cli.place import (
     find_session,
     quietly_opened,
 )
-from steno.cli.printable import counted, on_one_line, printable, printable_json
 from steno.cli.progress import progress, working
 from steno.cli.session import FOLDER
 from steno.codec import Document, decode_document, encode_document
@@ -38,6 +37,7 @@ from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missi
 from steno.formats import FORMATS as FOREIGN
 from steno.formats import Exported, Imported, Loss, detect, seal
 from steno.identity import new_id, utc_now
+from steno.printable import counted, on_one_line, printable, printable_json
 from steno.record import Header, Record
 from steno.store import Store
 from steno.store.lines import decode_line, encode_line

@@ -18,13 +18,13 @@ from steno.cli.log import Log
 from steno.cli.looking import load_settings_to_look
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import add_store_option, existing_store, find_session
-from steno.cli.printable import counted, cut, on_one_line
 from steno.cli.words import passages_of
 from steno.codec import encode_message
 from steno.context import Built, Change, ContextBuilder, Target, counter_for
 from steno.entry import Entry
 from steno.errors import Damaged, InvalidValue, Missing
 from steno.message import Message
+from steno.printable import counted, cut, on_one_line
 from steno.providers import CATALOG, Vendor
 from steno.providers.endpoint import new_encoder
 from steno.providers.finding import ModelName, parse_model_name

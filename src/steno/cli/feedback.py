@@ -9,10 +9,10 @@ from steno.cli.compose import user_name
 from steno.cli.log import Log
 from steno.cli.paper import note
 from steno.cli.place import add_store_option, existing_store, find_session
-from steno.cli.printable import on_one_line
 from steno.cli.words import type_of
 from steno.entry import Feedback
 from steno.errors import InvalidValue
+from steno.printable import on_one_line
 from steno.value import is_text
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, assert_never
 
-from steno.cli.printable import counted, on_one_line, printable
 from steno.content import (
     FileReference,
     Image,
@@ -24,6 +23,7 @@ from steno.entry import Resolution, ResolutionStatus
 from steno.inputs.ocr.engine import rounded_down
 from steno.message import UserMessage
 from steno.ports.carrier import without_secrets
+from steno.printable import counted, on_one_line, printable
 
 _HASH_LENGTH: Final = 8
 _USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")

@@ -12,7 +12,7 @@ import sys
 from typing import Final, final
 
 from steno.cli.output import writing
-from steno.cli.printable import printable
+from steno.printable import printable
 
 _COLOUR: Final = r"(?:\x1b\[|\x9b)[0-9;:]*"
 _OPEN: Final = re.compile(

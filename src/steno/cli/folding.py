@@ -10,8 +10,8 @@ import re
 from typing import Final, final
 
 from steno.agent import Notice, NoticeCode
-from steno.cli.printable import counted
 from steno.context import ChangeCode
+from steno.printable import counted
 from steno.wire import LossCode
 
 _UNIMPORTANT: Final = frozenset(LossCode) - {

@@ -22,10 +22,10 @@ from steno.agent.rules import Rule
 from steno.cli.commands import Commands, Misused
 from steno.cli.folders import config_folder
 from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.printable import on_one_line
 from steno.cli.tool_names import check_tool
 from steno.errors import InvalidDocument, InvalidValue, Missing, Unavailable
 from steno.ports import Scope
+from steno.printable import on_one_line
 from steno.store.jsonl.files import drafted, locked, make_folder, reporting
 from steno.value import is_text, replace_lone_surrogates
 

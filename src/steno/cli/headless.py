@@ -34,7 +34,6 @@ from steno.cli.folders import working_folder
 from steno.cli.opening import Opened, Outside
 from steno.cli.output import Unwritable
 from steno.cli.paper import note
-from steno.cli.printable import on_one_line
 from steno.cli.saying import Said, Words, read_words, say_again
 from steno.cli.session import Start
 from steno.cli.stopping import Stopping
@@ -45,6 +44,7 @@ from steno.cli.uncovered import uncovered
 from steno.content import RecognitionMode
 from steno.conversation import Conversation
 from steno.errors import Conflict, InvalidValue, Unresolved
+from steno.printable import on_one_line
 from steno.value import is_text, replace_lone_surrogates
 
 AT_LIMIT: Final = 4

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from steno.cli.nearest import advice
-from steno.cli.printable import on_one_line
+from steno.printable import on_one_line
 
 _KINDS: Final = {
     "int": "a whole number",

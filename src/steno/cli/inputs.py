@@ -19,7 +19,6 @@ from steno.cli.log import Log
 from steno.cli.looking import load_settings_to_look
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.place import LAST, add_store_option, existing_store, find_session
-from steno.cli.printable import on_one_line
 from steno.cli.session import folder_of
 from steno.content import FileReference, Image, ImageFile, Resource
 from steno.entry import Compaction, Entry, ResolutionStatus
@@ -31,6 +30,7 @@ from steno.inputs.seen import SeenFile, image_file, read_seen
 from steno.json_object import expose, freeze_mapping
 from steno.message import AssistantMessage
 from steno.ports import Capability, Viewer
+from steno.printable import on_one_line
 from steno.tools import Workspace
 
 _COLUMNS: Final = (

@@ -21,12 +21,12 @@ from steno.cli.place import (
     shortest,
     summaries_of,
 )
-from steno.cli.printable import counted, on_one_line
 from steno.cli.progress import progress
 from steno.cli.session import folder_of
 from steno.cli.words import type_of
 from steno.errors import Damaged
 from steno.identity import utc_now
+from steno.printable import counted, on_one_line
 from steno.record import Header
 from steno.store import Hit, Store, Summary
 from steno.store.words import snippet, words_of

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import Final, final
 
 from steno.cli.place import length_of, one_of
-from steno.cli.printable import on_one_line, printable
 from steno.cli.progress import progress
 from steno.entry import Entry
 from steno.errors import Damaged, Missing
+from steno.printable import on_one_line, printable
 from steno.record import MAIN, Header, Record
 from steno.store import Store
 from steno.store.heads import Heads

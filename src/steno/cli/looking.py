@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from steno.cli.configuration import Loaded, load_settings
 from steno.cli.paper import note
-from steno.cli.printable import on_one_line
 from steno.errors import InvalidValue
+from steno.printable import on_one_line
 
 
 def load_settings_to_look() -> Loaded:

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from steno.cli.log import Log
-from steno.cli.printable import counted, on_one_line
 from steno.entry import Entry
 from steno.formats import Loss
+from steno.printable import counted, on_one_line
 
 _PLACE: Final = re.compile(r"entries\[(\d+)\]")
 _LEFT_OUT: Final = "left out: "

@@ -23,7 +23,7 @@ from steno.cli.command_line import WRONG, CommandLine
 from steno.cli.commands import Misused
 from steno.cli.nearest import meant
 from steno.cli.output import Unwritable, writing
-from steno.cli.printable import cut, on_one_line, printable
+from steno.printable import cut, on_one_line, printable
 
 FAILED: Final = 1
 STDOUT: Final = "stdout"

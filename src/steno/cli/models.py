@@ -15,7 +15,7 @@ from steno.cli.commands import Commands, Misused
 from steno.cli.configuration import load_settings
 from steno.cli.nearest import advice
 from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.printable import on_one_line
+from steno.printable import on_one_line
 from steno.providers.finding import model_name
 from steno.providers.looking import (
     DEFAULT_PATIENCE,

@@ -18,7 +18,6 @@ import msgspec
 
 from steno.cli.commands import Commands, Misused
 from steno.cli.paper import Paper, note, print_object
-from steno.cli.printable import on_one_line, printable
 from steno.cli.waiting import Waiting
 from steno.errors import Unrecognised
 from steno.inputs.images.opening import MOST_FILE_BYTES, BadImage
@@ -27,6 +26,7 @@ from steno.inputs.ocr.apart import apart
 from steno.inputs.ocr.engine import Engine, Reading, rounded_down
 from steno.inputs.ocr.reading import ENGINES, Ocr, engine_for
 from steno.inputs.ocr.tesseract import TesseractOcr
+from steno.printable import on_one_line, printable
 
 _FAILED: Final = 1
 _INTERRUPTED: Final = 128 + signal.SIGINT

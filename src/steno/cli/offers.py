@@ -14,7 +14,6 @@ import msgspec
 
 from steno.cli.nearest import advice
 from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.printable import counted, cut, on_one_line
 from steno.cli.servers import describe_server
 from steno.cli.serving import Desk, ask_these, find
 from steno.cli.standing import standing
@@ -25,6 +24,7 @@ from steno.inputs.mcp.said import ListedResource
 from steno.inputs.mcp.specs import ServerSpec
 from steno.inputs.mcp.tools import McpTool, McpTools, tools_of
 from steno.json_object import expose, freeze_mapping
+from steno.printable import counted, cut, on_one_line
 
 T = TypeVar("T")
 

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, cast
 
 from steno.cli.configuration import Loaded
 from steno.cli.nearest import advice
-from steno.cli.printable import on_one_line
 from steno.cli.servers import NOT_TRUSTED, FoundServers, find_servers
 from steno.cli.settings import Recogniser, Settings
 from steno.cli.tool_names import FOREIGN
@@ -26,6 +25,7 @@ from steno.inputs.mcp.tools import McpTool, McpTools, tools_of
 from steno.inputs.ocr.engine import Unrecognised
 from steno.inputs.ocr.reading import Ocr, engine_for
 from steno.ports import Tool, Transport
+from steno.printable import on_one_line
 from steno.providers.finding import Found
 from steno.tools import Workspace
 

@@ -9,7 +9,7 @@ from typing import final
 
 import msgspec
 
-from steno.cli.printable import printable_json
+from steno.printable import printable_json
 
 
 @final

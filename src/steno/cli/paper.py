@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from steno.cli.output import print_json, writing
-from steno.cli.printable import cut, printable_json, width_of
+from steno.printable import cut, printable_json, width_of
 
 Styled: TypeAlias = str | tuple[str, str]
 """A piece of a line: words, or words and their style (`dim`, `bold`, `cyan`, ...)."""

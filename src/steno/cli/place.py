@@ -16,9 +16,9 @@ from typing import Final, final
 from steno.cli.commands import Misused
 from steno.cli.folders import settings_files, working_folder
 from steno.cli.paper import note
-from steno.cli.printable import on_one_line, printable
 from steno.cli.progress import progress
 from steno.errors import Damaged, InvalidDocument, InvalidValue, Missing, StenoError, Unavailable
+from steno.printable import on_one_line, printable
 from steno.record import Header
 from steno.store import MemoryStore, Store, Summary, open_store
 from steno.store.locate import VARIABLE, Address, default_address, read_address

@@ -13,11 +13,11 @@ from steno.cli.commands import Commands
 from steno.cli.log import Log
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import add_store_option, existing_store, find_session
-from steno.cli.printable import counted, cut, on_one_line
 from steno.cli.progress import working
 from steno.cli.rerunning import rerun_session
 from steno.cli.words import gist_of, type_of
 from steno.entry import Entry
+from steno.printable import counted, cut, on_one_line
 
 DIFFERENT: Final = 1
 _GIST: Final = 200

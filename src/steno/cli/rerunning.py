@@ -21,10 +21,10 @@ from steno.cli.configuration import Loaded, load_settings
 from steno.cli.folders import working_folder
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.place import existing_store, find_session
-from steno.cli.printable import counted, cut, on_one_line
 from steno.cli.telling import About, Aside
 from steno.errors import Missing
 from steno.message import AssistantMessage
+from steno.printable import counted, cut, on_one_line
 from steno.providers.prices import price_of
 from steno.store import Store
 

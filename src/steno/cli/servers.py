@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from steno.cli.configuration import Loaded, how_to_trust
 from steno.cli.folders import home_folder
-from steno.cli.printable import cut, on_one_line
 from steno.cli.project import read_plain_file
 from steno.errors import InvalidValue
 from steno.inputs.mcp.specs import ServerSpec, read_specs
 from steno.ports.carrier import without_secrets
+from steno.printable import cut, on_one_line
 from steno.value import replace_lone_surrogates
 
 FILE_NAME: Final = ".mcp.json"

@@ -15,13 +15,13 @@ from steno.cli.configuration import load_settings
 from steno.cli.folders import working_folder
 from steno.cli.nearest import advice
 from steno.cli.paper import note
-from steno.cli.printable import on_one_line
 from steno.cli.servers import FoundServers, find_servers
 from steno.cli.stopping import Stopping
 from steno.cli.waiting import Waiting
 from steno.errors import ServerFailed
 from steno.inputs.mcp.connection import Connection
 from steno.inputs.mcp.servers import Servers
+from steno.printable import on_one_line
 
 _FAILED: Final = 1
 

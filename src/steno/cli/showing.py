@@ -13,13 +13,13 @@ from steno.cli import moments
 from steno.cli.log import Log
 from steno.cli.paper import Paper, Styled, print_object
 from steno.cli.place import existing_store, find_session
-from steno.cli.printable import counted, on_one_line
 from steno.cli.words import Passage, decided_by, passages_of, remark_of, type_of, usage_in_words
 from steno.codec import encode_entry
 from steno.entry import Entry
 from steno.errors import Damaged, Missing
 from steno.message import Message, ToolResultMessage
 from steno.outcome import Outcome
+from steno.printable import counted, on_one_line
 from steno.store import Store
 from steno.store.store import title_of
 from steno.views import tools_of, usage_of

@@ -22,9 +22,9 @@ from steno.cli.place import (
     quietly_opened,
     summaries_of,
 )
-from steno.cli.printable import counted, printable
 from steno.cli.progress import progress
 from steno.errors import Conflict, Missing
+from steno.printable import counted, printable
 from steno.store import Store, convert_store
 from steno.store.locate import Address
 

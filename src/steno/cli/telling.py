@@ -25,10 +25,10 @@ from steno.agent import (
 from steno.cli.flowing import Screen
 from steno.cli.folding import Folding
 from steno.cli.output import writing
-from steno.cli.printable import cut, on_one_line
 from steno.cli.waiting import Waiting
 from steno.event import TextDelta
 from steno.outcome import Outcome
+from steno.printable import cut, on_one_line
 
 _WIDTH: Final = 100
 _LONGEST_NOTICE: Final = 400

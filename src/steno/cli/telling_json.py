@@ -23,11 +23,11 @@ from steno.agent import (
 )
 from steno.call import AnyToolCall
 from steno.cli.output import writing
-from steno.cli.printable import printable_json
 from steno.cli.telling import About, Aside
 from steno.codec import encode_entry
 from steno.event import TextDelta, ThinkingDelta
 from steno.outcome import Outcome
+from steno.printable import printable_json
 from steno.value import replace_lone_surrogates
 
 _TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")

@@ -26,10 +26,10 @@ from steno.cli.place import (
     headers_of,
     shortest,
 )
-from steno.cli.printable import on_one_line
 from steno.cli.progress import progress
 from steno.entry import Compaction, Entry
 from steno.message import AssistantMessage
+from steno.printable import on_one_line
 from steno.providers.prices import has_prices, price_of
 from steno.record import Header
 from steno.store import Store

@@ -10,7 +10,7 @@ import shutil
 import sys
 from typing import Final, final
 
-from steno.cli.printable import cut, on_one_line
+from steno.printable import cut, on_one_line
 
 _PATIENCE_S: Final = 1.0
 """How long nobody minds to wait, and how often the time is shown."""

@@ -11,7 +11,6 @@ from typing import NamedTuple, assert_never
 from steno.call import InvalidToolCall, ToolCall
 from steno.cli.findings import finding_in_words
 from steno.cli.log import Log
-from steno.cli.printable import on_one_line, printable
 from steno.content import (
     Block,
     FileReference,
@@ -43,6 +42,7 @@ from steno.entry import (
     Rewind,
 )
 from steno.message import AssistantMessage, Message, ToolResultMessage
+from steno.printable import on_one_line, printable
 from steno.usage import StopReason, Usage
 
 _USUAL_STOPS = (None, StopReason.END_TURN, StopReason.TOOL_USE)

@@ -12,7 +12,6 @@ import pytest
 
 from steno.agent import Ending, RunResult
 from steno.agent.events import CallOutput
-from steno.cli.printable import printable
 from steno.content import Opaque, Text
 from steno.inputs.mcp.connection import Connection
 from steno.inputs.mcp.specs import ServerSpec
@@ -20,6 +19,7 @@ from steno.inputs.mcp.tools import McpTools, tools_of
 from steno.message import ToolResultMessage
 from steno.outcome import Outcome
 from steno.ports import Capability
+from steno.printable import printable
 from tests.agent.working import Desk, allowing, call, calling, reader
 from tests.inputs.mcp.tools.doubles import fit, run
 from tests.tools.shelf import Shelf

@@ -1,0 +1,1 @@
+"""The desk behind a terminal (`steno.tui.desk`), with everything put together."""

@@ -1,0 +1,1 @@
+"""Where a person types: several lines, history, completion, pasted texts and images."""

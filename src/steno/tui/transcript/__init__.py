@@ -1,0 +1,1 @@
+"""The conversation on the screen: blocks, drawn and scrolled."""
