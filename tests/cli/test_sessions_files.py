@@ -237,6 +237,42 @@ def test_what_was_taken_out_is_explained_in_the_copy(address: str) -> None:
     assert last.actor == "steno import"
 
 
+@pytest.mark.parametrize("paper", ["markdown", "html"])
+def test_people_get_a_file_of_their_own(address: str, tmp_path: Path, paper: str) -> None:
+    conversation = keep_talk(address)
+    file = tmp_path / "talk"
+    told = steno("sessions", "export", "talk", "--format", paper, "-o", file, "--branch", "other")
+    assert (told.status, told.out) == (0, "")
+    assert file.stat().st_mode & 0o777 == 0o600
+    text = file.read_text("utf-8")
+    for words in ("Mend the build", "Another way", "approved by ada", "it only reads", "other"):
+        assert words in text
+    number = len(conversation.entries("main"))
+    assert "What next?" not in text
+    assert f"#{number + 3} User" in text.replace(f'<a href="#e{number + 3}">', "").replace(
+        "</a>", ""
+    )
+    assert "entries: left out: their ids and digests" in told.err.splitlines()
+    assert "arguments_sha256: left out (1 entry: #4)" in told.err.splitlines()
+
+
+def test_a_file_for_people_has_a_title_and_its_images(address: str) -> None:
+    with open_store(address) as store:
+        store.new([ChatMessage.user([Text("What is this?"), PICTURE])], id="seen")
+    told = steno("sessions", "export", "seen", "--format", "markdown")
+    assert told.out.startswith("# What is this?\n")
+    assert "![image](data:image/png;base64," in told.out
+    assert told.err == "entries: left out: their ids and digests\n"
+
+
+@pytest.mark.parametrize("paper", ["markdown", "html"])
+def test_what_is_for_people_is_not_read_back(address: str, paper: str) -> None:
+    told = steno("sessions", "import", "-", "--format", paper, data=b"# Hi")
+    problem = f"--format: {paper} is for people, and no program reads it back"
+    advice = "export the session in another one (steno, jsonl, audit, session, rows, chat)"
+    assert told == (2, "", f"steno: {problem}; {advice}\n")
+
+
 # -- import --------------------------------------------------------------------------------------
 
 

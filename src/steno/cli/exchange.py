@@ -35,17 +35,19 @@ from steno.codec import Document, decode_document, encode_document
 from steno.entry import Entry, Payload, Redacted, Redaction
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
 from steno.formats import FORMATS as FOREIGN
-from steno.formats import Exported, Imported, Loss, detect, seal
+from steno.formats import PAPERS, Exported, Imported, Loss, Place, detect, seal
 from steno.identity import new_id, utc_now
 from steno.printable import counted, on_one_line, printable, printable_json
 from steno.record import Header, Record
 from steno.store import Store
 from steno.store.lines import decode_line, encode_line
+from steno.store.store import title_of
 
 LOSSY: Final = 3
-_DOCUMENT: Final = "steno"
+DOCUMENT: Final = "steno"
+"""One branch in one document: the format that is stored."""
 _LINES: Final = "jsonl"
-FORMATS: Final = (_DOCUMENT, _LINES, *FOREIGN)
+FORMATS: Final = (DOCUMENT, _LINES, *FOREIGN, *PAPERS)
 
 
 # -- export ----------------------------------------------------------------------------------
@@ -67,9 +69,9 @@ def export_session(options: argparse.Namespace) -> int:
     if target is None:
         _print(exported.data)
     else:
-        _write(target, exported.data)
+        write_file(target, exported.data)
     if report is not None:
-        _write(report, report_of(losses, log))
+        write_file(report, report_of(losses, log))
     if not options.quiet:
         for line in summary_of(losses, log):
             print(line, file=sys.stderr)
@@ -81,23 +83,50 @@ def _exported(store: Store, log: Log, options: argparse.Namespace) -> Exported:
         if options.branch is not None:
             raise Misused("--branch: jsonl holds all branches; leave it out")
         return _as_lines(log)
-    losses: list[Loss] = []
+    losses: tuple[Loss, ...] = ()
     if options.branch is None and len(log.heads) > 1:
-        losses.append(Loss("session", "only the active branch is in the file"))
-    entries: list[Entry] = []
+        losses = (Loss("session", "only the active branch is in the file"),)
     path = log.path(options.branch)
     with progress("gathering entries", len(path)) as shown:
-        for number, entry in enumerate(shown.counting(path)):
-            try:
-                entries.append(_with_payload(entry, store.bring_back(entry.payload)))
-            except (Missing, Damaged):
-                what = "the bytes of an image or a long result are not in the store"
-                losses.append(Loss(f"entries[{number}]", what))
-                entries.append(entry)
-    encode = _as_document if options.format == _DOCUMENT else FOREIGN[options.format].encode
+        gathered = gather(store, shown.counting(path))
     with working("writing the file"):
-        exported = encode(log.header, entries)
-    return Exported(exported.data, (*losses, *exported.losses))
+        exported = encode_branch(log, gathered.entries, options.format, branch=options.branch)
+    return Exported(exported.data, (*losses, *gathered.losses, *exported.losses))
+
+
+class Gathered(NamedTuple):
+    """The entries of a branch with what lay beside them, and what could not be had."""
+
+    entries: tuple[Entry, ...]
+    losses: tuple[Loss, ...]
+
+
+def gather(store: Store, path: Iterable[Entry]) -> Gathered:
+    """Bring back what lies beside the entries of a branch, as far as it is there."""
+    entries: list[Entry] = []
+    losses: list[Loss] = []
+    for number, entry in enumerate(path):
+        try:
+            entries.append(_with_payload(entry, store.bring_back(entry.payload)))
+        except (Missing, Damaged):
+            what = "the bytes of an image or a long result are not in the store"
+            losses.append(Loss(f"entries[{number}]", what))
+            entries.append(entry)
+    return Gathered(tuple(entries), tuple(losses))
+
+
+def encode_branch(
+    log: Log, entries: Sequence[Entry], format: str, *, branch: str | None = None
+) -> Exported:
+    """Write the entries of a branch in a format that holds one."""
+    if format == DOCUMENT:
+        return _as_document(log.header, entries)
+    if format in FOREIGN:
+        return FOREIGN[format].encode(log.header, entries)
+    header, place = log.header, Place(log.active if branch is None else branch, log.numbers)
+    if not header.title:  # what lists show of it
+        header = replace(header, title=title_of(entries) or None)
+    return PAPERS[format].encode(header, entries, place)
 
 
 def _as_document(header: Header, entries: Sequence[Entry]) -> Exported:
@@ -140,7 +169,7 @@ def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
             raise InvalidValue(f"{target}: it is not a file; choose another name")
 
 
-def _write(target: Path, data: bytes) -> None:
+def write_file(target: Path, data: bytes) -> None:
     """Write a file as a whole, or not at all; nobody else may read it."""
     with writing(str(target)):
         descriptor, name = tempfile.mkstemp(prefix=".steno-", dir=target.parent)
@@ -168,6 +197,12 @@ class _Session(NamedTuple):
 
 def import_session(options: argparse.Namespace) -> int:
     """Add a session from a file, and print its id."""
+    if options.format in PAPERS:
+        readable = ", ".join([name for name in FORMATS if name not in PAPERS])
+        raise Misused(
+            f"--format: {options.format} is for people, and no program reads it back; "
+            f"export the session in another one ({readable})"
+        )
     data = _stdin() if options.file == "-" else Path(options.file).read_bytes()
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
@@ -179,7 +214,7 @@ def import_session(options: argparse.Namespace) -> int:
         raise InvalidDocument(f"{place}: {exc}") from exc
     with quietly_opened(address_of(options)) as store:
         header = _named(
-            _free(store, session.header) if name == _DOCUMENT else session.header, options
+            _free(store, session.header) if name == DOCUMENT else session.header, options
         )
         with working("preparing records"):
             records = session.records if name == _LINES else _put_aside(store, session.records)
@@ -206,9 +241,9 @@ def _read(data: bytes, format: str) -> _Session:
     if format == _LINES:
         session = _from_lines(data)
     else:
-        imported = _from_document(data) if format == _DOCUMENT else FOREIGN[format].decode(data)
+        imported = _from_document(data) if format == DOCUMENT else FOREIGN[format].decode(data)
         # Our own ids are nobody else's; what others call a session may be called so twice.
-        header = imported.header if format == _DOCUMENT else replace(imported.header, id=new_id())
+        header = imported.header if format == DOCUMENT else replace(imported.header, id=new_id())
         session = _Session(header, _sealed(imported.entries))
     problem = verify(session.records).bad
     if problem is not None:

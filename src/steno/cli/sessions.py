@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from steno.cli import changing, drawing, exchange, listing, showing
-from steno.cli.commands import Commands, count
-from steno.cli.place import add_store_option
+from steno.cli.commands import Commands, add_store_option, count
 
 _BY_LINES: Final = "print JSON, one object a line (`jq -s` makes an array of them)"
 _SESSION: Final = "an id, the beginning of one, or last (the one written to last)"
 _ENTRY: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
-_FORMATS: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows or chat"
+_FORMATS: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows, chat"
+_PAPERS: Final = "or, for people and never read back, markdown, html"
 
 
 class _Action(NamedTuple):
@@ -85,7 +85,7 @@ def _export(parser: argparse.ArgumentParser) -> None:
         choices=exchange.FORMATS,
         default="steno",
         metavar="F",
-        help=f"{_FORMATS}; steno unless it is said",
+        help=f"{_FORMATS}, {_PAPERS}; steno unless it is said",
     )
     parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout")

@@ -4,16 +4,16 @@
     store.add_session(imported.header, seal(imported.entries))
 
 Every format says what it has no words for (`Exported.losses`), and keeps what it read and we have
-no words for, so that a file that was read is written as it was.
+no words for, so that a file that was read is written as it was. `PAPERS` are for people alone.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from steno.formats import audit, chat, rows, session
+from steno.formats import audit, chat, html, markdown, rows, session
 from steno.formats.detect import detect
-from steno.formats.format import Exported, Format, Imported, Loss, seal
+from steno.formats.format import Exported, Format, Imported, Loss, Paper, Place, seal
 from steno.formats.rows import message_of_row
 
 FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
@@ -27,14 +27,28 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
         )
     }
 )
-"""Every format, by its name."""
+"""Every format that is read and written, by its name."""
+
+PAPERS: Final[Mapping[str, Paper]] = MappingProxyType(
+    {
+        paper.name: paper
+        for paper in (
+            Paper("markdown", ".md", markdown.encode),
+            Paper("html", ".html", html.encode),
+        )
+    }
+)
+"""Every format that is written for people and never read, by its name."""
 
 __all__ = [
     "FORMATS",
+    "PAPERS",
     "Exported",
     "Format",
     "Imported",
     "Loss",
+    "Paper",
+    "Place",
     "detect",
     "message_of_row",
     "seal",

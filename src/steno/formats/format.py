@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -49,6 +50,23 @@ class Format(NamedTuple):
     """Write the entries of one branch, in their order."""
     decode: Callable[[bytes], Imported]
     """Read all of a file. Raises InvalidDocument, with the place, and makes nothing by halves."""
+
+
+class Place(NamedTuple):
+    """Where the entries of a branch stand in their session, for people who look them up there."""
+
+    branch: str = ""
+    numbers: Mapping[str, int] = MappingProxyType({})
+    """What people call each entry, by its id; where it is not said, its place in the branch."""
+
+
+class Paper(NamedTuple):
+    """A way in which people read a conversation; no program reads it back."""
+
+    name: str
+    extension: str
+    encode: Callable[[Header, Sequence[Entry], Place], Exported]
+    """Write the entries of one branch, in their order."""
 
 
 def seal(entries: Iterable[Entry]) -> tuple[Record, ...]:

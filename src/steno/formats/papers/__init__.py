@@ -1,0 +1,1 @@
+"""What is told of a branch to people who read it as Markdown or in a browser."""

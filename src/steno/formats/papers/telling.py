@@ -1,0 +1,295 @@
+"""Tell the story of a branch, entry by entry, and what the story leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final, assert_never, final
+
+import msgspec
+
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.content import (
+    Block,
+    FileReference,
+    Image,
+    ImageData,
+    Opaque,
+    Resource,
+    Text,
+    Thinking,
+)
+from steno.entry import Approval, Entry, ModelChange
+from steno.formats.format import Place
+from steno.formats.losses import Losses, Words
+from steno.formats.papers.pointers import name_of
+from steno.formats.papers.remarks import Remarks, decided_by
+from steno.formats.papers.story import (
+    Answer,
+    Decision,
+    Listing,
+    Part,
+    Passage,
+    Picture,
+    Remark,
+    Said,
+    Story,
+    Thoughts,
+)
+from steno.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.printable import counted, on_one_line, printable, printable_json
+from steno.record import Header
+from steno.usage import StopReason, Usage
+from steno.views import spent_by_model, tools_by_call, tools_of
+
+_FOLDED_LINES: Final = 16
+"""From so many lines on, a result is folded."""
+_USUAL_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
+_SHOWN_IMAGES: Final = frozenset(
+    ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]
+)
+"""What everybody's browser can show, and what cannot hold a script."""
+_TOLD_AUDIT: Final = (("by", "actor"), ("from", "origin"))
+_COUNTS: Final = (
+    ("input_tokens", "tokens in"),
+    ("cache_read_tokens", "of them from a cache"),
+    ("cache_write_tokens", "of them to a cache"),
+    ("output_tokens", "tokens out"),
+    ("thinking_tokens", "of them thinking"),
+)
+_HEADS: Final[Mapping[type, str]] = {
+    SystemMessage: "System",
+    UserMessage: "User",
+    AssistantMessage: "Assistant",
+}
+_WORDS: Final[Words] = {
+    SystemMessage: frozenset({"content"}),
+    UserMessage: frozenset({"content"}),
+    AssistantMessage: frozenset({"content", "stop_reason", "usage"}),
+    ToolResultMessage: frozenset(
+        {"tool_call_id", "tool_name", "content", "outcome", "failure", "duration_s"}
+    ),
+    Usage: frozenset(name for name, _ in _COUNTS),
+    Text: frozenset({"text"}),
+    Thinking: frozenset({"text", "redacted"}),
+    Image: frozenset({"source", "mime_type"}),
+    FileReference: frozenset({"path", "start_line", "end_line"}),
+    Resource: frozenset({"server", "uri", "text"}),
+    ToolCall: frozenset({"id", "name", "original_name", "arguments"}),
+    InvalidToolCall: frozenset({"id", "name", "arguments", "reason"}),
+}
+
+
+def tell(
+    header: Header, entries: Sequence[Entry], place: Place, *, most_image_bytes: int | None
+) -> Story:
+    """Tell what happened on a branch; images of more bytes than that are only named."""
+    telling = _Telling(entries, place, most_image_bytes)
+    losses = Losses("", _WORDS)
+    losses.of_header(header, frozenset({"id", "created_at", "title", "cloned_from"}))
+    if entries:
+        losses.note("entries", "left out: their ids and digests")
+    for number, entry in enumerate(entries):
+        losses.leave_out(f"entries[{number}]", telling.unsaid(entry, losses))
+    spent = spent_by_model(entries, lambda _: None)
+    return Story(
+        title=on_one_line(header.title or "") or f"Session {on_one_line(header.id)}",
+        facts=tuple(_facts(header, entries, place)),
+        parts=tuple(map(telling.part, entries)),
+        decisions=tuple(telling.decisions()),
+        spent=tuple([(on_one_line(name), tokens(one.usage)) for name, one in spent.items()]),
+        losses=losses.result(),
+    )
+
+
+def moment(time: datetime | None) -> str:
+    """Return a time to the second, in UTC; empty where none is known."""
+    return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+
+
+def tokens(usage: Usage | None) -> str:
+    """Return a count of tokens as a sentence; empty where nobody counted."""
+    counts = [(getattr(usage, name, None), what) for name, what in _COUNTS]
+    return ", ".join([f"{count:,} {what}" for count, what in counts if count is not None])
+
+
+def _facts(header: Header, entries: Sequence[Entry], place: Place) -> Iterator[tuple[str, str]]:
+    yield "session", on_one_line(header.id)
+    if header.cloned_from is not None:
+        yield "copied from", on_one_line(header.cloned_from)
+    if place.branch:
+        yield "branch", on_one_line(place.branch)
+    if header.created_at is not None:
+        yield "begun", moment(header.created_at)
+    if last := max((entry.time for entry in entries if entry.time is not None), default=None):
+        yield "last entry", moment(last)
+    changes = (entry.payload for entry in entries if isinstance(entry.payload, ModelChange))
+    if models := dict.fromkeys([on_one_line(change.new) for change in changes]):
+        yield counted(len(models), "model", "models").partition(" ")[2], ", ".join(models)
+    yield "entries", f"{len(entries):,}"
+
+
+@final
+class _Telling:
+    """What it takes to tell of an entry: how the others are called, and which tools were called."""
+
+    def __init__(self, entries: Sequence[Entry], place: Place, most_image_bytes: int | None):
+        self._entries = entries
+        self._most_image_bytes = most_image_bytes
+        self._tools = tools_by_call(entries)
+        by_position = {entry.id: number for number, entry in enumerate(entries, start=1)}
+        self._numbers = {**by_position, **place.numbers}
+        self._remarks = Remarks(entries, self._numbers)
+
+    def part(self, entry: Entry) -> Part:
+        message = entry.message
+        kind = str(entry.payload.__struct_config__.tag)
+        return Part(
+            number=self._numbers[entry.id],
+            kind=kind,
+            head=self._head(entry, kind),
+            is_message=message is not None,
+            facts=tuple(_facts_of(entry)),
+            passages=tuple(self._aside(entry) if message is None else self._passages(message)),
+        )
+
+    def decisions(self) -> Iterator[Decision]:
+        for entry in self._entries:
+            payload = entry.payload
+            if isinstance(payload, Approval):
+                yield Decision(
+                    self._numbers[entry.id],
+                    moment(entry.time),
+                    ", ".join(map(on_one_line, tools_of(entry, self._tools))),
+                    str(payload.status),
+                    decided_by(payload),
+                    on_one_line(payload.reason or ""),
+                )
+
+    def _head(self, entry: Entry, kind: str) -> str:
+        message = entry.message
+        if message is None:
+            return f"{kind.replace('_', ' ')}: {self._remarks.of(entry).line}"
+        if not isinstance(message, ToolResultMessage):
+            return _HEADS[type(message)]
+        tool = ", ".join(map(on_one_line, tools_of(entry, self._tools))) or "a call"
+        took = "" if message.duration_s is None else f", {message.duration_s:.2f} s"
+        return f"Result of {tool}: {message.outcome}{took}"
+
+    # -- what is said ------------------------------------------------------------------------
+
+    def _passages(self, message: Message) -> Iterator[Passage]:
+        if isinstance(message, ToolResultMessage):
+            yield from self._result(message)
+            return
+        for block in message.content:
+            if isinstance(block, Text) and isinstance(message, AssistantMessage):
+                yield Answer(printable(block.text))
+            else:
+                yield from self._block(block)
+        if isinstance(message, AssistantMessage) and message.stop_reason not in _USUAL_STOPS:
+            yield Remark(f"stopped: {message.stop_reason}")
+
+    def _result(self, result: ToolResultMessage) -> Iterator[Passage]:
+        for block in result.content:
+            yield from [_listing("", block.text)] if isinstance(block, Text) else self._block(block)
+        diff = (result.details or {}).get("diff")
+        if isinstance(diff, str) and diff.strip():
+            yield _listing("what changed", diff, "diff")
+        failure = result.failure
+        if failure is not None and failure.message != result.text:
+            yield _listing("why it failed", failure.message)
+        if failure is not None and failure.traceback:
+            yield _listing("traceback", failure.traceback)
+
+    def _block(self, block: Block) -> Iterator[Passage]:
+        match block:
+            case Text():
+                yield Said(printable(block.text))
+            case Thinking():
+                gone = "(taken out by the provider)"
+                yield Thoughts(gone if block.redacted else printable(block.text))
+            case ToolCall() | InvalidToolCall():
+                yield _call(block)
+                if isinstance(block, InvalidToolCall):
+                    yield Remark(f"nobody can run this: {on_one_line(block.reason)}")
+            case Image():
+                yield self._picture(block)
+            case FileReference() | Resource():
+                yield Remark(f"points at {name_of(block)}")
+                if isinstance(block, Resource) and block.text:
+                    yield _listing("what was there", block.text)
+            case Opaque():
+                yield Remark(f"not understood: {on_one_line(block.kind)}")
+            case _:
+                assert_never(block)
+
+    def _picture(self, image: Image) -> Picture:
+        if not self._is_shown(image) or not isinstance(image.source, ImageData):
+            return Picture(name_of(image))
+        return Picture(name_of(image), image.mime_type or "", image.source.data)
+
+    def _is_shown(self, image: Image) -> bool:
+        most, source = self._most_image_bytes, image.source
+        return (
+            isinstance(source, ImageData)
+            and image.mime_type in _SHOWN_IMAGES
+            and (most is None or len(source.data) <= most)
+        )
+
+    # -- everything else ---------------------------------------------------------------------
+
+    def _aside(self, entry: Entry) -> Iterator[Passage]:
+        if words := self._remarks.of(entry).words:
+            yield Said(words)
+        for block in getattr(entry.payload, "content", ()):  # what was found in its place
+            yield from [_listing("", block.text)] if isinstance(block, Text) else self._block(block)
+
+    def unsaid(self, entry: Entry, losses: Losses) -> list[str]:
+        """Return what an entry holds and a story does not."""
+        message, payload = entry.message, entry.payload
+        names = self._remarks.unsaid(payload) if message is None else losses.of_message(message)
+        for number, block in enumerate(getattr(payload, "content", ())):
+            if isinstance(block, Image) and losses.has_words_for(block):
+                names += [] if self._is_shown(block) else [f"content[{number}] (image)"]
+        if entry.unknown and entry.is_understood:
+            names.append("unknown members")
+        if set(entry.audit or ()).difference(name for _, name in _TOLD_AUDIT):
+            names.append("audit")
+        return names
+
+
+def _facts_of(entry: Entry) -> Iterable[str]:
+    audit = entry.audit or {}
+    noted = [(word, audit.get(name)) for word, name in _TOLD_AUDIT]
+    decision = entry.decision if not isinstance(entry.payload, Approval) else None
+    facts = [
+        moment(entry.time),
+        on_one_line(decision or ""),
+        *[f"{word} {on_one_line(who)}" for word, who in noted if isinstance(who, str)],
+        tokens(getattr(entry.payload, "usage", None)),
+    ]
+    return filter(None, facts)
+
+
+def _call(call: AnyToolCall) -> Listing:
+    name = (isinstance(call, ToolCall) and call.original_name) or call.name
+    title = f"calls {on_one_line(name)} ({on_one_line(call.id)})"
+    try:
+        pretty = printable_json(msgspec.json.format(call.arguments.encode(), indent=2)).decode()
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return Listing(title, printable(call.arguments))
+    return Listing(title, pretty, "json")
+
+
+def _listing(title: str, text: str, language: str = "") -> Listing:
+    shown = printable(text).rstrip("\n")
+    is_folded = shown.count("\n") >= _FOLDED_LINES
+    lines = counted(shown.count("\n") + 1, "line", "lines")
+    return Listing(title or (lines if is_folded else ""), shown, language, is_folded)
