@@ -59,7 +59,7 @@ class Block:
 
     kind: Kind
     head: str = ""
-    """One line that is always shown, also where the rest is folded: `bash  pytest -q`."""
+    """One line that is always shown, also where the rest is folded: `bash pytest -q`."""
     body: str = ""
     form: Form = Form.PLAIN
     language: str = ""
@@ -78,7 +78,8 @@ class Block:
     @property
     def can_fold(self) -> bool:
         """Whether there is more of it than its head."""
-        return bool(self.head) and bool(self.body or self.pieces or self.images)
+        has_head = bool(self.head) or self.kind is Kind.THINKING
+        return has_head and bool(self.body or self.pieces or self.images)
 
     def say(self, text: str) -> None:
         """Add to the body; it costs the same however long that is."""

@@ -1,0 +1,260 @@
+"""A block as lines on the screen.
+
+`Drawing` keeps what it has drawn, and draws anew only what has changed. What takes long to load
+(Markdown, colours for code) is loaded when a block asks for it. It knows no view and no scrolling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final, TypeAlias, assert_never, final
+
+from rich.cells import cell_len
+from rich.style import Style
+from textual.strip import Strip
+
+from steno.printable import counted
+from steno.tui.block import Block, Form, Kind, State
+from steno.tui.transcript.diff import diff_lines
+from steno.tui.transcript.lines import (
+    MOST_LINES,
+    broken,
+    excerpt,
+    head_line,
+    indented,
+    last_lines,
+    strip,
+    wrapped,
+)
+from steno.tui.transcript.look import Look
+
+LIVE_LINES: Final = 12
+"""What is shown of a command that runs, folded as it is."""
+LIVE_LINES_UNFOLDED: Final = 200
+
+MARKS: Final[Mapping[State | None, str]] = {
+    None: "•",
+    State.WAITING: "⏸",
+    State.RUNNING: "●",
+    State.DONE: "✓",
+    State.FAILED: "✗",
+    State.DENIED: "⊘",
+    State.STOPPED: "■",
+}
+"""How far a call has come, also for those who see no colours."""
+
+_RUNS: Final = frozenset({Kind.CALL, Kind.SHELL})
+
+Pictures: TypeAlias = Callable[[bytes, int], Sequence[Strip]]
+"""Brings an image as lines, or what is to be shown until it is there."""
+
+
+def guess_height(block: Block, width: int) -> int:
+    """Return about how many lines a block will take; asking costs next to nothing."""
+    if block.can_fold and block.is_folded:
+        return 2
+    body = block.body
+    lines = min(body.count("\n") + len(body) // max(width, 20), MOST_LINES)
+    return lines + 2 + bool(block.head)
+
+
+def is_folded(block: Block) -> bool:
+    """Tell whether only the head of a block is shown."""
+    return block.is_folded and block.can_fold
+
+
+@final
+class Drawing:
+    """The lines of one block, of one width. `draw` brings them up to date."""
+
+    def __init__(self, block: Block, width: int, look: Look, pictures: Pictures) -> None:
+        self._block = block
+        self._width = max(width, 10)
+        self._look = look
+        self._pictures = pictures
+        self._flow: Any = None  # a MarkdownFlow, whose module is loaded when it is needed
+        self._words = _Words()
+        self.lines: Sequence[Strip] = ()
+        self.is_stale = True
+
+    def draw(self) -> None:
+        """Draw what has changed since the last time. The last line of a block is empty."""
+        block, look, width = self._block, self._look, self._width
+        body = block.gather()
+        match block.kind:
+            case Kind.USER:
+                lines = self._user(body)
+            case Kind.ANSWER:
+                lines = [*self._markdown(body, width), *self._images(width)]
+            case Kind.THINKING:
+                lines = self._thinking(body)
+            case Kind.CALL | Kind.SHELL:
+                lines = self._call(body)
+            case Kind.NOTICE:
+                lines = self._said("!", look.notice)
+            case Kind.TROUBLE:
+                lines = self._said("✗", look.trouble)
+            case Kind.REPLY:
+                lines = self._reply(body)
+            case Kind.MARK:
+                lines = self._rule()
+            case _:
+                assert_never(block.kind)
+        self.lines = [*lines, Strip([])]
+        self.is_stale = False
+
+    # -- kinds -----------------------------------------------------------------------------
+
+    def _user(self, body: str) -> list[Strip]:
+        look, inner = self._look, self._width - 2
+        shown = excerpt(body)
+        lines = [strip((line, look.words)) for line in wrapped(shown.text, inner)] if body else []
+        lines = [line.extend_cell_length(inner, look.words) for line in lines]
+        lines += [*self._images(inner), *self._left_out(shown.left_out)]
+        return indented(lines, "▎ ", look.mark)
+
+    def _thinking(self, body: str) -> list[Strip]:
+        look = self._look
+        head = self._block.head or "thinking"
+        counts = counted(self._words.count(body), "word", "words")
+        lines = [self._head(f"{head} · {counts}", "…" if self._block.is_open else "∴", look.dim)]
+        if is_folded(self._block):
+            return lines
+        shown = excerpt(body.strip("\n"))
+        style = look.dim + Style(italic=True)
+        lines += [strip(("  " + line, style)) for line in wrapped(shown.text, self._width - 2)]
+        return lines + self._left_out(shown.left_out)
+
+    def _call(self, body: str) -> list[Strip]:
+        block, look = self._block, self._look
+        mark_style = {
+            State.WAITING: look.waiting,
+            State.RUNNING: look.running,
+            State.DONE: look.done,
+            State.FAILED: look.failed,
+            State.DENIED: look.failed,
+            State.STOPPED: look.stopped,
+            None: look.head,
+        }[block.state]
+        folded = is_folded(block)
+        hint = ""
+        if folded and not block.is_open:
+            count = body.removesuffix("\n").count("\n") + 1 if body else 0
+            hint = f"(+{counted(count, 'line', 'lines')})" if count else "(+image)"
+        lines = [self._head(block.head, MARKS[block.state], mark_style, hint=hint)]
+        if block.is_open:
+            return lines + self._live(body, LIVE_LINES if folded else LIVE_LINES_UNFOLDED)
+        if not folded:
+            inner = [*self._body(body, self._width - 2), *self._images(self._width - 2)]
+            lines += indented(inner, "  ", look.output)
+        return lines
+
+    def _live(self, body: str, count: int) -> list[Strip]:
+        """Return the end of what a command that still runs has said."""
+        if not body:
+            return []
+        look = self._look
+        text, before = last_lines(body, count)
+        lines = [strip((f"  {line}", look.output)) for line in broken(text, self._width - 2)]
+        if before or len(lines) > count:
+            said = counted(before, "earlier line", "earlier lines") if before else "earlier"
+            lines = [strip((f"  … {said}", look.dim)), *lines[-count:]]
+        return lines
+
+    def _said(self, mark: str, style: Style) -> list[Strip]:
+        block = self._block
+        lines = [part for part in (block.head, block.body.strip("\n")) if part]
+        shown = excerpt("\n".join(lines))
+        rows = wrapped(shown.text, self._width - 2)
+        marked = [
+            strip((f"{mark if not position else ' '} {row}", style))
+            for position, row in enumerate(rows)
+        ]
+        return marked + self._left_out(shown.left_out) + list(self._images(self._width))
+
+    def _reply(self, body: str) -> list[Strip]:
+        """Return what a command has brought in a frame, with its head in the upper line."""
+        look, inner = self._look, self._width - 4
+        title = head_line(self._block.head, inner - 2)
+        title = f" {title} " if title else ""
+        line = "─" * (self._width - 3 - cell_len(title))
+        lines = [strip(("╭─", look.frame), (title, look.head), (f"{line}╮", look.frame))]
+        if not is_folded(self._block):
+            for drawn in [*self._body(body, inner), *self._images(inner)]:
+                row = drawn.adjust_cell_length(inner)
+                lines.append(
+                    Strip.join([strip(("│ ", look.frame)), row, strip((" │", look.frame))])
+                )
+        return [*lines, strip((f"╰{'─' * (self._width - 2)}╯", look.frame))]
+
+    def _rule(self) -> list[Strip]:
+        look = self._look
+        text = head_line(self._block.head or self._block.body, self._width - 6)
+        rest = "─" * (self._width - 4 - cell_len(text))
+        lines = [strip((f"── {text} {rest}", look.dim))]
+        if self._block.head and self._block.body and not is_folded(self._block):
+            lines += self._body(self._block.body, self._width)
+        return lines
+
+    # -- parts -----------------------------------------------------------------------------
+
+    def _head(self, text: str, mark: str, style: Style, *, hint: str = "") -> Strip:
+        room = self._width - 2 - (cell_len(hint) + 1 if hint else 0)
+        head = head_line(text, room)
+        look = self._look
+        text_style = look.dim if style is look.dim else look.head
+        return strip((f"{mark} ", style), (head, text_style), (f" {hint}" * bool(hint), look.dim))
+
+    def _body(self, body: str, width: int) -> list[Strip]:
+        """Return a body in its form."""
+        if not body:
+            return []
+        if self._block.form is Form.MARKDOWN:
+            return self._markdown(body, width)
+        shown = excerpt(body.strip("\n"))
+        look = self._look
+        match self._block.form:
+            case Form.DIFF:
+                lines = diff_lines(shown.text, width, look)
+            case Form.CODE:
+                code = _late("code")
+                lines = code.code_lines(shown.text, self._block.language, width, look)
+            case _:
+                lines = [strip((line, look.output)) for line in broken(shown.text, width)]
+        return lines + self._left_out(shown.left_out)
+
+    def _markdown(self, body: str, width: int) -> list[Strip]:
+        if self._flow is None:
+            self._flow = _late("markdown").MarkdownFlow(width, self._look)
+        shown = excerpt(body)
+        return [*self._flow.draw(shown.text), *self._left_out(shown.left_out)]
+
+    def _images(self, width: int) -> list[Strip]:
+        return [line for data in self._block.images for line in self._pictures(data, width)]
+
+    def _left_out(self, said: str) -> list[Strip]:
+        return [strip((f"{said}; y copies all", self._look.dim))] if said else []
+
+
+@final
+class _Words:
+    """Counts the words of a text that grows, each once."""
+
+    def __init__(self) -> None:
+        self._read = 0
+        self._count = 0
+
+    def count(self, text: str) -> int:
+        if len(text) < self._read:
+            self._read = self._count = 0
+        # The last word may go on.
+        end = max(text.rfind(" "), text.rfind("\n"), self._read)
+        self._count += len(text[self._read : end].split())
+        self._read = end
+        return self._count + len(text[end:].split())
+
+
+def _late(module: str) -> Any:
+    """Load what the first picture of the terminal does without."""
+    return import_module(f"steno.tui.transcript.{module}")

@@ -1,0 +1,177 @@
+"""The blocks of a conversation one below the other: which lines they take, and what is in them.
+
+Only what is asked for is drawn. How high the others are is a guess, or what they were when they
+were last drawn; `settle` draws what is to be seen until no guess is among it. It knows no widget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias, final
+
+from textual.cache import LRUCache
+from textual.strip import Strip
+
+from steno.tui.block import Block
+from steno.tui.transcript.drawing import Drawing, Pictures, guess_height
+from steno.tui.transcript.layout import Heights, Place
+from steno.tui.transcript.look import Look
+
+KEPT: Final = 1_000
+"""How many blocks stay drawn; the others are drawn again when somebody scrolls there."""
+
+PicturesOf: TypeAlias = Callable[[Block], Pictures]
+
+
+class Anchor(NamedTuple):
+    """What has to stay where it is while heights become known: a line of a block, and its row."""
+
+    item: int
+    line: int = 0
+    row: int = 0
+
+
+@final
+class Pile:
+    """Blocks, their heights, and the drawings of those that were looked at."""
+
+    def __init__(self, pictures_of: PicturesOf) -> None:
+        self._pictures_of = pictures_of
+        self._blocks: list[Block] = []
+        self._places: dict[Block, int] = {}
+        self._heights = Heights()
+        self._width = 0
+        self._look: Look | None = None
+        # The width that a height belongs to; 0 where it is a guess.
+        self._exact: list[int] = []
+        self._drawings: LRUCache[int, Drawing] = LRUCache(KEPT)
+        self.drawn = 0
+        """How often a block was drawn so far."""
+
+    # -- what is in it ---------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """All of them, from top to bottom."""
+        return self._blocks
+
+    def show(self, blocks: Iterable[Block]) -> None:
+        """Take other blocks in place of these."""
+        self._blocks = list(blocks)
+        self._places = {block: index for index, block in enumerate(self._blocks)}
+        self._drawings.clear()
+        self.guess()
+
+    def add(self, block: Block) -> None:
+        """Put a block below the others."""
+        self._places[block] = len(self._blocks)
+        self._blocks.append(block)
+        self._heights.append(guess_height(block, self._width))
+        self._exact.append(0)
+
+    def drop(self, block: Block) -> None:
+        """Take a block away; those below it are drawn anew."""
+        index = self._places.pop(block)
+        del self._blocks[index], self._exact[index]
+        self._places.update({one: at for at, one in enumerate(self._blocks[index:], index)})
+        heights = [self._heights[at] for at in range(len(self._blocks) + 1) if at != index]
+        self._heights = Heights(heights)
+        for at in [at for at in self._drawings.keys() if at >= index]:
+            self._drawings.discard(at)
+
+    def index_of(self, block: Block) -> int | None:
+        """Return where a block is; None where it is not among these."""
+        return self._places.get(block)
+
+    def fit(self, width: int, look: Look) -> None:
+        """Draw from now on as wide as that, and in these styles."""
+        if width != self._width or look != self._look:
+            self._drawings.clear()
+        self._width = width
+        self._look = look
+
+    def change(self, index: int) -> None:
+        """Draw a block anew when it is looked at the next time."""
+        self._exact[index] = 0
+        if (drawing := self._drawings.get(index)) is not None:
+            drawing.is_stale = True
+
+    def guess(self) -> None:
+        """Forget all heights: most of them have changed."""
+        self._heights = Heights(guess_height(block, self._width) for block in self._blocks)
+        self._exact = [0] * len(self._blocks)
+        for index in [*self._drawings.keys()]:
+            self._drawings[index].is_stale = True
+
+    # -- where things are ------------------------------------------------------------------
+
+    @property
+    def height(self) -> int:
+        """How many lines all blocks take, as far as that is known."""
+        return self._heights.total
+
+    def top_of(self, index: int) -> int:
+        """Return the line in which a block begins."""
+        return self._heights.offset(index)
+
+    def bottom_of(self, block: Block) -> int:
+        """Return the line behind the last one of a block."""
+        return self._heights.offset(self._places[block] + 1)
+
+    def height_of(self, index: int) -> int:
+        """Return how many lines a block takes; it is drawn if need be."""
+        if self._exact[index] != self._width:
+            self._heights[index] = len(self._drawing(index).lines)
+            self._exact[index] = self._width
+        return self._heights[index]
+
+    def find(self, line: int) -> Place:
+        """Return what stands in a line."""
+        return self._heights.find(line)
+
+    def settle(self, anchor: Anchor | None, rows: int) -> int:
+        """Draw what so many rows show, and return the line at the top.
+
+        The anchor stays in its row, as far as there is something to fill the others with; without
+        one the last line is at the bottom.
+        """
+        while True:
+            limit = max(0, self.height - rows)
+            top = limit
+            if anchor is not None:
+                line = min(anchor.line, self._heights[anchor.item] - 1)
+                wanted = self._heights.offset(anchor.item) + line - anchor.row
+                top = max(0, min(wanted, limit))
+            guessed = [
+                index for index in self._within(top, rows) if self._exact[index] != self._width
+            ]
+            if not guessed:
+                return top
+            for index in guessed:
+                self.height_of(index)
+
+    def _within(self, top: int, rows: int) -> range:
+        if not self._blocks:
+            return range(0)
+        return range(self.find(top).item, self.find(top + max(rows, 1) - 1).item + 1)
+
+    # -- what is in the lines --------------------------------------------------------------
+
+    def line(self, line: int) -> tuple[Place, Strip]:
+        """Return what is drawn in a line, and whose it is. What has changed may yet be missing."""
+        place = self.find(line)
+        drawing = self._drawings.get(place.item)
+        lines = (drawing or self._drawing(place.item)).lines
+        return place, lines[place.line] if place.line < len(lines) else Strip([])
+
+    def _drawing(self, index: int) -> Drawing:
+        drawing = self._drawings.get(index)
+        if drawing is None:
+            assert self._look is not None, "fit comes first"
+            block = self._blocks[index]
+            drawing = Drawing(block, self._width, self._look, self._pictures_of(block))
+            self._drawings[index] = drawing
+        if drawing.is_stale:
+            drawing.draw()
+            self.drawn += 1
+        return drawing

@@ -1,0 +1,85 @@
+"""A conversation on a stage: an app with nothing else in it, for tests that press its keys."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.pilot import Pilot
+
+from steno.tui.block import Block, Kind
+from steno.tui.transcript.view import Transcript
+
+PATIENCE = 200
+
+
+class Stage(App[None]):
+    """Nothing but a conversation; it notes what that says."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "note_escape", "")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.behind: list[int] = []
+        self.chosen: list[Block] = []
+        self.escapes = 0
+
+    def compose(self) -> ComposeResult:
+        yield Transcript(id="transcript")
+
+    def on_transcript_behind(self, message: Transcript.Behind) -> None:
+        self.behind.append(message.count)
+
+    def on_transcript_chosen(self, message: Transcript.Chosen) -> None:
+        self.chosen.append(message.block)
+
+    def action_note_escape(self) -> None:
+        self.escapes += 1
+
+
+Scene = Callable[[Stage, Transcript, Pilot[None]], Awaitable[None]]
+
+
+def play(scene: Scene, blocks: Sequence[Block], *, size: tuple[int, int] = (60, 20)) -> None:
+    async def run() -> None:
+        app = Stage()
+        async with app.run_test(size=size) as pilot:
+            transcript = app.query_one(Transcript)
+            transcript.show(blocks)
+            transcript.focus()
+            await pilot.pause()
+            await scene(app, transcript, pilot)
+
+    asyncio.run(run())
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    for _ in range(PATIENCE):
+        if holds():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("it did not come to that")
+
+
+def screen(transcript: Transcript) -> list[str]:
+    rows = transcript.size.height
+    return [transcript.render_line(row).text.rstrip() for row in range(rows)]
+
+
+def words(count: int, start: int = 0) -> list[Block]:
+    """Return blocks of two lines each."""
+    return [Block(Kind.NOTICE, body=f"number {start + number}") for number in range(count)]
+
+
+def mixed(count: int) -> list[Block]:
+    """Return blocks whose heights nobody would guess."""
+    return [
+        Block(
+            Kind.ANSWER,
+            body=f"start {number}\n\n" + "- a\n\n- b\n\n\n\n" * (number % 4) + f"\n\nend {number}",
+        )
+        for number in range(count)
+    ]

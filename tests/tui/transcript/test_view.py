@@ -1,0 +1,293 @@
+"""The conversation on the screen: following, folding, selecting, copying."""
+
+from __future__ import annotations
+
+import pytest
+from textual.pilot import Pilot
+
+from steno.tui.block import Block, Kind, State
+from steno.tui.transcript.view import Transcript
+from tests.tui.transcript.stage import Stage, mixed, play, screen, until, words
+
+# -- following ---------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-15")
+def test_a_conversation_is_shown_from_its_end() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        assert screen(transcript)[-2:] == ["  ! number 99", ""]
+        assert transcript.is_at_end
+
+    play(scene, words(100))
+
+
+def test_what_is_added_comes_into_sight_while_the_end_is() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        for block in words(5, 100):
+            transcript.add(block)
+        await until(pilot, lambda: "  ! number 104" in screen(transcript))
+        assert transcript.is_at_end
+        assert app.behind == []
+
+    play(scene, words(100))
+
+
+def test_what_is_dropped_is_gone_and_the_rest_closes_up() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        gone = transcript.blocks[98]
+        transcript.drop(gone)
+        transcript.drop(gone)
+        expected = ["  ! number 97", "", "  ! number 99", ""]
+        await until(pilot, lambda: screen(transcript)[-4:] == expected)
+        assert len(transcript.blocks) == 99
+        transcript.add(gone)
+        await until(pilot, lambda: screen(transcript)[-2:] == ["  ! number 98", ""])
+
+    play(scene, words(100))
+
+
+def test_the_last_block_of_all_can_be_dropped() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        transcript.drop(transcript.blocks[0])
+        await until(pilot, lambda: "".join(screen(transcript)).strip() == "")
+        transcript.add(words(1)[0])
+        await until(pilot, lambda: "  ! number 0" in screen(transcript))
+
+    play(scene, words(1))
+
+
+def test_who_reads_further_up_stays_there_and_hears_what_is_new_below() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("pageup", "pageup")
+        before = screen(transcript)
+        assert not transcript.is_at_end
+        new = words(3, 100)
+        for block in new:
+            transcript.add(block)
+        new[0].body += " and more"
+        transcript.touch(new[0])
+        await until(pilot, lambda: app.behind == [3])
+        assert screen(transcript) == before
+
+        await pilot.press("end")
+        await until(pilot, lambda: app.behind == [3, 0])
+        assert transcript.is_at_end
+        assert screen(transcript)[-2] == "  ! number 102"
+
+    play(scene, words(100))
+
+
+def test_who_has_selected_a_block_keeps_it_in_sight() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("up")
+        before = screen(transcript)
+        for block in words(40, 100):
+            transcript.add(block)
+        await until(pilot, lambda: app.behind == [40])
+        assert screen(transcript) == before
+        assert not transcript.is_at_end
+
+    play(scene, words(100))
+
+
+def test_what_was_new_is_so_no_more_once_it_was_in_sight() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("pageup")
+        for block in words(40, 100):
+            transcript.add(block)
+        await until(pilot, lambda: app.behind == [40])
+        await pilot.press("pagedown", "pagedown")
+        await until(pilot, lambda: app.behind[-1] == 30)
+
+    play(scene, words(100))
+
+
+def test_an_answer_that_grows_is_followed() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        answer = Block(Kind.ANSWER, is_open=True)
+        transcript.add(answer)
+        for number in range(100):
+            answer.say(f"part {number}\n\n")
+            transcript.touch(answer)
+        await until(pilot, lambda: "  part 99" in screen(transcript))
+        assert transcript.is_at_end
+
+    play(scene, words(10))
+
+
+def test_scrolling_up_through_blocks_never_drawn_shows_every_line_once() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        seen = screen(transcript)
+        for _ in range(400):
+            if transcript.scroll_offset.y == 0:
+                break
+            top = screen(transcript)[:-1]
+            transcript.scroll_relative(y=-1)
+            assert screen(transcript)[1:] == top
+            seen.insert(0, screen(transcript)[0])
+        expected = [
+            line for number in range(30) for line in (f"  start {number}", f"  end {number}")
+        ]
+        assert [line for line in seen if "start" in line or "end" in line] == expected
+
+    play(scene, mixed(30))
+
+
+def test_a_page_down_leads_back_to_where_a_page_up_began() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        for _ in range(8):
+            before = screen(transcript)
+            await pilot.press("pageup")
+            higher = screen(transcript)
+            await pilot.press("pagedown")
+            assert screen(transcript) == before
+            await pilot.press("pageup")
+            assert screen(transcript) == higher
+
+    play(scene, mixed(60))
+
+
+def test_home_and_end_lead_to_the_first_and_the_last_block() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("home")
+        assert screen(transcript)[0] == "  start 0"
+        await pilot.press("end")
+        await until(pilot, lambda: screen(transcript)[-2] == "  end 199")
+        assert transcript.is_at_end
+
+    play(scene, mixed(200))
+
+
+def test_an_empty_conversation_is_an_empty_screen() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("pageup", "up", "enter", "y", "e", "end")
+        assert screen(transcript) == [""] * 20
+        assert transcript.drawn == 0
+        transcript.add(Block(Kind.USER, body="hello"))
+        await until(pilot, lambda: "  ▎ hello" in screen(transcript))
+
+    play(scene, [])
+
+
+# -- folding -----------------------------------------------------------------------------------
+
+
+def call(number: int = 0) -> Block:
+    body = "\n".join(f"line {line}" for line in range(5))
+    return Block(Kind.CALL, head=f"call {number}", body=body, state=State.DONE, is_folded=True)
+
+
+def test_a_block_is_folded_and_unfolded_by_keys() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("up", "up")
+        assert transcript.selected is transcript.blocks[1]
+        await pilot.press("enter")
+        assert "▌   line 4" in screen(transcript)
+        await pilot.press("space")
+        assert "▌ ✓ call 0 (+5 lines)" in screen(transcript)
+
+    play(scene, [*words(1), call(), *words(1)])
+
+
+def test_a_click_on_a_head_unfolds_and_its_head_stays_where_it_is() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        row = screen(transcript).index("  ✓ call 30 (+5 lines)")
+        await pilot.click(transcript, offset=(6, row))
+        assert screen(transcript)[row : row + 2] == ["  ✓ call 30", "    line 0"]
+        await pilot.click(transcript, offset=(6, row + 1))
+        assert screen(transcript)[row : row + 2] == ["  ✓ call 30", "    line 0"]
+
+    play(scene, [*words(30), call(30), *words(5)])
+
+
+def test_all_blocks_of_a_kind_are_unfolded_at_once() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        transcript.fold_all({Kind.CALL}, folded=False)
+        assert "    line 4" in screen(transcript)
+        assert "  ∴ thinking · 2 words" in screen(transcript)
+        transcript.fold_all(None, folded=True)
+        assert "    line 4" not in screen(transcript)
+
+    play(scene, [call(), call(1), Block(Kind.THINKING, body="let me", is_folded=True)])
+
+
+# -- selecting ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("up", "down"), [("up", "down"), ("alt+up", "alt+down")])
+def test_the_selection_moves_from_block_to_block_and_into_sight(up: str, down: str) -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press(*[up] * 15)
+        assert transcript.selected is transcript.blocks[85]
+        assert "▌ ! number 85" in screen(transcript)
+        await pilot.press(*[down] * 17)
+        assert transcript.selected is transcript.blocks[99]
+        assert "▌ ! number 99" in screen(transcript)
+
+    play(scene, words(100))
+
+
+def test_escape_leaves_the_selection_first_and_is_for_others_then() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("up", "escape")
+        assert transcript.selected is None
+        assert app.escapes == 0
+        await pilot.press("escape")
+        assert app.escapes == 1
+
+    play(scene, words(3))
+
+
+def test_the_selected_block_is_copied_harmless_and_whole() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("up", "y")
+        assert app.clipboard == "*text*\\x1b]0;x\n" + "line\n" * 3_000
+
+    play(scene, [Block(Kind.ANSWER, body="*text*\x1b]0;x\n" + "line\n" * 3_000)])
+
+
+def test_the_selected_block_is_chosen_by_a_key() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("e")
+        assert app.chosen == []
+        await pilot.press("up", "up", "e")
+        await pilot.pause()
+        assert app.chosen == [transcript.blocks[0]]
+
+    play(scene, [Block(Kind.USER, body="do it"), *words(1)])
+
+
+def test_a_selection_that_is_shown_no_more_is_none() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("up")
+        transcript.show(words(2))
+        assert transcript.selected is None
+
+    play(scene, words(3))
+
+
+def test_text_is_marked_with_the_mouse_and_read_as_it_is_drawn() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        plain = transcript.render_line(2)
+        await pilot.mouse_down(transcript, offset=(4, 0))
+        await pilot.hover(transcript, offset=(8, 2))
+        await pilot.mouse_up(transcript, offset=(8, 2))
+        await pilot.pause()
+        assert app.screen.get_selected_text() == "number 0\n\n! numbe"
+        marked = transcript.render_line(2)
+        assert marked.text == plain.text
+        assert marked != plain
+
+    play(scene, words(3))
+
+
+def test_everything_marked_is_everything_said() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        drawn = transcript.drawn
+        transcript.text_select_all()
+        text = app.screen.get_selected_text()
+        assert text is not None
+        assert text.split("\n\n") == [f"number {number}" for number in range(500)]
+        assert transcript.drawn == drawn
+
+    play(scene, words(500))

@@ -1,0 +1,150 @@
+"""What a long or fast conversation costs, in blocks drawn."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from io import BytesIO
+
+import pytest
+from PIL import Image
+from textual.pilot import Pilot
+
+from steno.tui.block import Block, Kind
+from steno.tui.transcript.view import Transcript
+from tests.tui.transcript.stage import Stage, mixed, play, screen, until, words
+
+ROWS = 20
+
+
+@pytest.mark.requirement("S4-15")
+def test_of_ten_thousand_blocks_those_in_sight_are_drawn() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        assert transcript.drawn <= ROWS
+        await pilot.press("home")
+        assert screen(transcript)[0] == "  start 0"
+        assert transcript.drawn <= 2 * ROWS
+
+    play(scene, mixed(10_000))
+
+
+@pytest.mark.parametrize("count", [10, 10_000])
+def test_to_add_and_to_stream_costs_the_same_however_much_is_there(count: int) -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        before = transcript.drawn
+        answer = Block(Kind.ANSWER, is_open=True)
+        transcript.add(answer)
+        for number in range(500):
+            answer.say(f"word {number} ")
+            transcript.touch(answer)
+        answer.say("\n\nlast")
+        transcript.touch(answer)
+        await until(pilot, lambda: "  last" in screen(transcript))
+        # All that was said in one go is drawn in one go.
+        assert transcript.drawn == before + 1
+
+    play(scene, words(count))
+
+
+def test_what_changes_out_of_sight_is_not_drawn() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        answer = Block(Kind.ANSWER, is_open=True)
+        await pilot.press("home")
+        before = transcript.drawn
+        transcript.add(answer)
+        for number in range(50):
+            answer.say(f"word {number} ")
+            transcript.touch(answer)
+        await until(pilot, lambda: app.behind == [1])
+        assert transcript.drawn == before
+        transcript.touch(Block(Kind.NOTICE, body="of another conversation"))
+
+    play(scene, words(100))
+
+
+def test_a_scrolled_screen_draws_only_what_comes_into_sight() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        before = transcript.drawn
+        await pilot.press("pageup")
+        assert transcript.drawn <= before + ROWS // 2 + 1
+        before = transcript.drawn
+        await pilot.press("pagedown")
+        assert transcript.drawn == before
+
+    play(scene, words(1_000))
+
+
+def test_another_width_draws_anew_only_what_is_in_sight() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        before = transcript.drawn
+        await pilot.resize_terminal(40, ROWS)
+        await until(pilot, lambda: transcript.size.width < 50)
+        await pilot.pause()
+        assert screen(transcript)[-2].rstrip().endswith("999")
+        assert max(map(len, screen(transcript))) <= 40
+        assert transcript.drawn <= before + ROWS
+        assert transcript.is_at_end
+
+    long = [Block(Kind.NOTICE, body=f"{'word ' * 15}{number}") for number in range(1_000)]
+    play(scene, long)
+
+
+def test_another_width_keeps_the_block_at_the_top() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("home")
+        transcript.scroll_to(y=transcript.virtual_size.height // 2)
+        await pilot.pause()
+        first = screen(transcript)[0]
+        await pilot.resize_terminal(90, ROWS)
+        await until(pilot, lambda: transcript.size.width > 80)
+        await pilot.pause()
+        assert screen(transcript)[0] == first
+        assert not transcript.is_at_end
+
+    play(scene, words(1_000))
+
+
+def test_another_theme_draws_anew_in_its_colours_and_moves_nothing() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await pilot.press("pageup")
+        before, text = transcript.render_line(0), screen(transcript)
+        app.theme = "textual-light"
+        await until(pilot, lambda: transcript.render_line(0) != before)
+        assert screen(transcript) == text
+
+    play(scene, mixed(50))
+
+
+def test_an_image_is_drawn_when_it_is_ready() -> None:
+    buffer = BytesIO()
+    Image.new("RGB", (8, 8), (9, 9, 9)).save(buffer, "PNG")
+
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
+        assert screen(transcript).count("  ▎ ▀▀▀▀▀▀▀▀") == 4
+
+    play(scene, [Block(Kind.USER, body="look", images=(buffer.getvalue(),))])
+
+
+def test_without_colours_an_image_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    buffer = BytesIO()
+    Image.new("RGB", (8, 8), (9, 9, 9)).save(buffer, "PNG")
+
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
+        assert not any("▀" in line for line in screen(transcript))
+
+    play(scene, [Block(Kind.USER, body="look", images=(buffer.getvalue(),))])
+
+
+def test_the_view_loads_nothing_that_an_empty_screen_does_without() -> None:
+    heavy = ["rich.markdown", "markdown_it", "pygments", "PIL", "textual_image", "steno.agent"]
+    program = (
+        "import sys, steno.tui.transcript.view;"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
