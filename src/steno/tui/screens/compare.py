@@ -1,0 +1,91 @@
+"""Two branches side by side, and going over to one of them."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from steno.errors import StenoError
+from steno.printable import on_one_line
+from steno.tui.desk import Desk
+from steno.tui.screens.compare_sheet import Sheet
+from steno.tui.screens.compare_view import CompareView
+
+_KEYS: Final = "n p differences · ← → side · Enter go there · s swap · Esc"
+
+
+@final
+class CompareScreen(ModalScreen[bool]):
+    """Two branches; the result tells whether one of them has become the active one."""
+
+    DEFAULT_CSS = """
+    CompareScreen {
+        background: $background;
+        #title { background: $panel; padding: 0 1; height: 1; text-style: bold; }
+        #told { height: auto; max-height: 4; padding: 0 1; display: none; color: $error; }
+        #keys { height: auto; padding: 0 1; color: $text-muted; }
+    }
+    """
+    AUTO_FOCUS = "CompareView"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go", "go there", show=False),
+        Binding("s", "swap", "swap", show=False),
+        Binding("escape,q", "close", "back", show=False),
+    ]
+
+    def __init__(self, desk: Desk, left: str, right: str) -> None:
+        """Compare two branches by their names. Raises Missing where there is no such branch."""
+        super().__init__()
+        self._desk = desk
+        self._sheet = Sheet(desk, left, right)
+
+    def compose(self) -> ComposeResult:
+        """Put both branches between a title and what there is to be told."""
+        yield Static(Content(f"Compare · {self._sheet.summary}"), id="title")
+        view = CompareView(self._sheet)
+        # Whoever compares is in one of the two, and may want to go to the other.
+        view.chosen = int(self._sheet.names[1] != self._desk.standing.branch)
+        yield view
+        yield Static(id="told")
+        yield Static(Content(_KEYS), id="keys")
+
+    @property
+    def _view(self) -> CompareView:
+        return self.query_one(CompareView)
+
+    def _tell(self, text: str) -> None:
+        told = self.query_one("#told", Static)
+        told.update(Content(on_one_line(text)))
+        told.display = bool(text)
+
+    def action_go(self) -> None:
+        """Show what both branches share, or go over to the side that is chosen."""
+        if self._view.cursor == 0:
+            self._sheet.shows_past = not self._sheet.shows_past
+            self._view.redraw()
+            return
+        name = self._sheet.names[self._view.chosen]
+        if name == self._desk.standing.branch:
+            self._tell("this branch is the active one; ← → chooses the other")
+            return
+        try:
+            self._desk.branches.switch(name)
+        except StenoError as exc:
+            self._tell(str(exc))
+        else:
+            self.dismiss(True)
+
+    def action_swap(self) -> None:
+        """Exchange left and right; what is chosen stays chosen."""
+        self._sheet.swap()
+        self._view.chosen = 1 - self._view.chosen
+        self._view.redraw()
+
+    def action_close(self) -> None:
+        """Go back to where somebody came from."""
+        self.dismiss(False)

@@ -1,0 +1,127 @@
+"""A tree as lines: what is folded, where branches part, and what is found in it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steno import ChatMessage
+from steno.entry import Entry
+from steno.tui.desk import Twig
+from steno.tui.screens.tree_lines import Line, TreeLines
+
+
+def twig(
+    number: int,
+    *,
+    parent: int | None = None,
+    rails: str = "",
+    gist: str = "",
+    branches: tuple[str, ...] = (),
+    is_remarkable: bool = False,
+) -> Twig:
+    entry = Entry(
+        id=f"e{number}",
+        parent=None if parent is None else f"e{parent}",
+        payload=ChatMessage.user("words"),
+    )
+    return Twig(
+        rails=rails,
+        entry=entry,
+        number=number,
+        kind="user",
+        gist=gist,
+        labels=(),
+        branches=branches,
+        is_active=True,
+        is_remarkable=is_remarkable,
+    )
+
+
+def chain(length: int, *remarkable: int) -> list[Twig]:
+    return [
+        twig(n, parent=n - 1 if n else None, gist=f"gist {n}", is_remarkable=n in remarkable)
+        for n in range(length)
+    ]
+
+
+def forked() -> list[Twig]:
+    """Return a tree of two branches that part behind the second entry."""
+    return [
+        twig(0, is_remarkable=True),
+        twig(1, parent=0),
+        twig(2, parent=1, rails="| ", is_remarkable=True),
+        twig(3, parent=2, rails="| ", branches=("side",), is_remarkable=True),
+        twig(4, parent=1, is_remarkable=True),
+        twig(5, parent=4, branches=("main",), is_remarkable=True),
+    ]
+
+
+def test_a_long_run_that_nothing_is_special_about_is_one_line() -> None:
+    lines = TreeLines(chain(412, 0, 411))
+    assert [lines[n] for n in range(len(lines))] == [Line(0), Line(1, 410), Line(411)]
+
+
+def test_a_short_run_is_not_worth_folding() -> None:
+    assert len(TreeLines(chain(5, 0, 4))) == 5
+
+
+def test_a_run_ends_where_another_branch_begins() -> None:
+    twigs = [*chain(5, 0), *[twig(n, parent=n - 1, rails="| ") for n in range(5, 10)]]
+    lines = TreeLines(twigs)
+    assert [lines[n] for n in range(len(lines))] == [Line(0), Line(1, 4), Line(5, 5)]
+
+
+def test_an_open_run_stays_open_when_a_part_of_it_becomes_remarkable() -> None:
+    lines = TreeLines(chain(20, 0, 19))
+    lines.open(lines[1])
+    assert len(lines) == 20
+    assert len(TreeLines(chain(20, 0, 10, 19), lines.opened)) == 20
+
+
+def test_a_twig_turns_right_only_where_its_branch_begins() -> None:
+    lines = TreeLines(forked())
+    assert [n for n in range(6) if lines.turns_right(n)] == [2]
+
+
+def test_branches_part_at_entries_that_lead_to_several_and_end_where_they_are_named() -> None:
+    assert TreeLines(forked()).stops == [1, 3, 5]
+
+
+def test_the_branches_through_an_entry_are_those_that_come_of_it() -> None:
+    lines = TreeLines(forked())
+    assert lines.branches_through(1) == ["side", "main"]
+    assert lines.branches_through(2) == ["side"]
+    assert lines.branches_through(5) == ["main"]
+
+
+def test_a_search_goes_on_and_back_from_the_other_end() -> None:
+    lines = TreeLines(chain(12, 0))
+    assert lines.find("GIST 1", beside=1) == 10
+    assert lines.find("gist 1", beside=11) == 1
+    assert lines.find("gist 1", beside=1, step=-1) == 11
+    assert lines.find("gist 3", beside=3) == 3
+    assert lines.find("nowhere", beside=0) is None
+
+
+def test_an_empty_tree_has_no_lines() -> None:
+    lines = TreeLines(())
+    assert len(lines) == 0
+    assert lines.find("x", beside=0) is None
+
+
+@given(st.lists(st.booleans(), max_size=40), st.sets(st.integers(0, 39)), st.booleans())
+def test_every_twig_is_on_one_line_in_its_order(
+    remarkable: list[bool], opened: set[int], is_whole: bool
+) -> None:
+    twigs = chain(len(remarkable), *[n for n, is_so in enumerate(remarkable) if is_so])
+    lines = TreeLines(twigs, {f"e{n}" for n in opened}, is_whole=is_whole)
+    shown = [lines[n] for n in range(len(lines))]
+    assert [n for line in shown for n in range(line.first, line.first + line.length)] == [
+        *range(len(twigs))
+    ]
+    for index in range(len(twigs)):
+        line = shown[lines.line_of(index)]
+        assert line.first <= index < line.first + line.length
+    if is_whole:
+        assert not any(line.is_run for line in shown)
