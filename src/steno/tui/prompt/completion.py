@@ -1,0 +1,153 @@
+"""What may be meant by what is being typed: a command behind `/`, a file or a resource behind `@`.
+
+Commands are known here; everything else is offered by whoever owns the prompt, when it has found
+out. Nothing here draws.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Protocol, final
+
+from steno.printable import on_one_line
+from steno.tui.commands import COMMAND_NAMES, COMMANDS, commands_like, read_command
+from steno.tui.prompt.pasting import harmless
+
+# Behind white space, or what opens or separates something, so that no mail address is meant; a
+# quote keeps blanks together, and so does a backslash.
+_MENTION: Final = re.compile(
+    r"""(?<! [^\s(\[{<"',;] ) @ (?: "[^"]*\Z | '[^']*\Z | (?: \\[ ] | [^\s`"'<>|] )* ) \Z""",
+    re.VERBOSE,
+)
+_REST: Final = re.compile(r"""[^\s`"'<>|]*""")
+_LONGEST: Final = 500
+"""How far from the cursor the sign may be."""
+_QUOTES: Final = ('"', "'")
+
+
+class Offered(Protocol):
+    """Something that may be meant, as an owner offers it."""
+
+    @property
+    def text(self) -> str:
+        """What to put in place of what was typed."""
+        ...
+
+    @property
+    def about(self) -> str:
+        """A few words on it."""
+        ...
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether more is to be typed behind it."""
+        ...
+
+
+class Choice(NamedTuple):
+    """Something that may be meant, ready to be shown and put in."""
+
+    text: str
+    about: str = ""
+    goes_on: bool = False
+
+
+class Word(NamedTuple):
+    """What is being typed, and where it stands in its line."""
+
+    typed: str
+    """From the sign to the cursor."""
+    start: int
+    end: int
+    """Where the word ends, at the cursor or behind it."""
+
+
+def word_at(line: str, column: int, *, is_all: bool) -> Word | None:
+    """Return what may be completed at a place of a line; commands only if the line is all."""
+    before = line[:column]
+    rest = _REST.match(line, column)
+    end = rest.end() if rest else column
+    if found := _MENTION.search(line, max(0, column - _LONGEST), column):
+        typed = found[0]
+        is_closed = typed[1:2] in _QUOTES and line[end : end + 1] == typed[1]
+        return Word(typed, found.start(), end + is_closed)
+    if not is_all or not before.startswith("/"):
+        return None
+    if " " not in before:
+        return Word(before, 0, end)
+    command = read_command(before)
+    is_known = command is not None and command.name in COMMAND_NAMES
+    return Word(before, 0, len(line)) if is_known else None
+
+
+def put_in(choice: Choice) -> str:
+    """Return what to put in place of a word: what is done with gets a blank behind it."""
+    is_path = choice.goes_on and not choice.text.startswith("/")
+    return choice.text if is_path else f"{choice.text} "
+
+
+@final
+class Completion:
+    """Follows what is typed, and knows what may be meant by it."""
+
+    def __init__(self) -> None:
+        self.word: Word | None = None
+        self._offered: list[Choice] = []
+        self._closed_at: int | None = None
+        """Where the word begins about which the person wants to hear nothing more."""
+
+    @property
+    def choices(self) -> list[Choice]:
+        """What may be meant, first what is there already; nothing if nobody wants to know."""
+        if self.word is None or self._closed_at is not None:
+            return []
+        typed = self.word.typed
+        own = _commands(typed) if typed.startswith("/") else []
+        known = {choice.text for choice in own}
+        found = own + [choice for choice in self._offered if choice.text not in known]
+        return sorted(found, key=lambda choice: choice.text != typed)
+
+    def follow(self, word: Word | None) -> bool:
+        """Take note of what is under the cursor; tell whether it is worth asking about."""
+        if word is None or word.start != self._closed_at:
+            self._closed_at = None
+        if word is None:
+            self._offered = []
+        elif self.word is None or word.typed != self.word.typed:
+            # Until there is an answer, what was offered and still fits stays.
+            typed = word.typed.lower()
+            self._offered = [one for one in self._offered if one.text.lower().startswith(typed)]
+        self.word = word
+        return word is not None and self._closed_at is None
+
+    def offer(self, typed: str, offered: Iterable[Offered]) -> bool:
+        """Take what somebody has found; tell whether it is about what is typed now."""
+        if self.word is None or self.word.typed != typed:
+            return False
+        self._offered = [
+            Choice(text, on_one_line(one.about), one.goes_on)
+            for one in offered
+            if (text := harmless(one.text).text) and "\n" not in text
+        ]
+        return True
+
+    def close(self) -> None:
+        """Offer nothing more for this word."""
+        self._closed_at = None if self.word is None else self.word.start
+
+    def reopen(self) -> None:
+        """Offer something again."""
+        self._closed_at = None
+
+
+def _commands(typed: str) -> list[Choice]:
+    name, blank, argument = typed[1:].partition(" ")
+    if not blank:
+        return [
+            Choice(f"/{one.name}", f"{one.about} {one.argument}".rstrip(), bool(one.argument))
+            for one in commands_like(name)
+        ]
+    choices = next((one.choices for one in COMMANDS if one.name == name), ())
+    wanted = argument.lower()
+    return [Choice(f"/{name} {one}") for one in choices if one.startswith(wanted)]

@@ -1,0 +1,216 @@
+"""The lines that a person types into: Textual's editor, with keys in order and marks in one piece.
+
+What a key is good for beyond editing is its owner's to say.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar, Protocol, final
+
+from rich.text import Text
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+from textual.events import Key, Paste
+from textual.geometry import Size
+from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult, Location
+
+from steno.tui.prompt.completion import Word, word_at
+from steno.tui.prompt.pieces import Pieces
+
+
+class Owner(Protocol):
+    """Who is asked first what a key is good for. What returns a bool tells whether it was used."""
+
+    def enter(self) -> None:
+        """Enter was pressed."""
+        ...
+
+    def tab(self) -> bool:
+        """Tab was pressed."""
+        ...
+
+    def escape(self) -> bool:
+        """Esc was pressed."""
+        ...
+
+    def go(self, rows: int) -> bool:
+        """The arrow up (-1) or down (1) was pressed."""
+        ...
+
+    def search(self) -> None:
+        """Somebody wants to search what was typed before."""
+        ...
+
+    def paste(self, text: str) -> None:
+        """Something was pasted."""
+        ...
+
+    def paste_clipboard(self) -> None:
+        """Somebody wants what is in the clipboard."""
+        ...
+
+    def changed(self) -> None:
+        """The text is another now."""
+        ...
+
+
+@final
+class Editor(TextArea):
+    """An editor of a few lines."""
+
+    DEFAULT_CSS = """
+    Editor {
+        width: 1fr;
+        height: auto;
+        padding: 0;
+        background: transparent;
+        & .editor--mark { color: $accent; text-style: bold; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"editor--mark"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "enter", "send", show=False),
+        Binding("shift+enter,alt+enter,ctrl+j", "break_line", "new line", show=False),
+        Binding("tab", "tab", "complete", show=False),
+        Binding("escape", "escape", "close", show=False),
+        Binding("ctrl+r", "search", "search history", show=False),
+        Binding("ctrl+u", "wipe", "clear", show=False),
+        Binding("ctrl+v,alt+v", "paste", "paste", show=False),
+    ]
+
+    def __init__(self, owner: Owner, pieces: Pieces) -> None:
+        super().__init__(compact=True, highlight_cursor_line=False)
+        self._owner = owner
+        self._pieces = pieces
+        self.last_key_at = 0.0
+
+    async def on_key(self, event: Key) -> None:
+        """Do what a key is bound to, at once.
+
+        Left alone, the key would climb to the app and come back as an action, while the next ones
+        are typed already: whoever types fast would delete the wrong letter.
+        """
+        self.last_key_at = time.monotonic()
+        for binding in self._bindings.key_to_bindings.get(event.key, ()):
+            if await self.app.run_action(binding.action, self):
+                event.stop()
+                event.prevent_default()
+                return
+
+    def on_paste(self, event: Paste) -> None:
+        """Leave it to the owner what becomes of something pasted."""
+        self.last_key_at = time.monotonic()
+        event.stop()
+        event.prevent_default()
+        self._owner.paste(event.text)
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Change the text. What touches a mark takes it whole."""
+        start, end = self._outside(edit.top, 0), self._outside(edit.bottom, 1)
+        if (start, end) != (edit.top, edit.bottom):
+            edit = Edit(edit.text, start, end, edit.maintain_selection_offset)
+        return super().edit(edit)
+
+    def update_suggestion(self) -> None:
+        """Tell the owner; Textual calls this after every change, before the next key."""
+        self._owner.changed()
+
+    def get_line(self, line_index: int) -> Text:
+        """Return a line with its marks set off."""
+        line = super().get_line(line_index)
+        for start, end in self._pieces.spans(line.plain):
+            line.stylize(self.get_component_rich_style("editor--mark", partial=True), start, end)
+        return line
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return how many rows are shown: all of them, up to a third of the screen.
+
+        `max-height` would count for nothing: the widget around grows with this one.
+        """
+        return min(self.virtual_size.height, max(1, viewport.height // 3))
+
+    def word(self) -> Word | None:
+        """Return what is being typed where the cursor is."""
+        row, column = self.cursor_location
+        return word_at(self.document.get_line(row), column, is_all=self.document.line_count == 1)
+
+    def is_at_edge(self, rows: int) -> bool:
+        """Tell whether nothing is above the cursor (negative), or below."""
+        if rows < 0:
+            return self.navigator.is_first_wrapped_line(self.cursor_location)
+        return self.navigator.is_last_wrapped_line(self.cursor_location)
+
+    def show(self, text: str, *, at_first_row: bool = False) -> None:
+        """Show another text, with the cursor at its end, or at the end of its first row."""
+        self.load_text(text)
+        place = self.document.end
+        if at_first_row:
+            breaks = self.wrapped_document.get_offsets(0)
+            place = (0, breaks[0] - 1 if breaks else len(self.document.get_line(0)))
+        self.move_cursor(place)
+
+    def type_in(self, text: str) -> None:
+        """Put a text where the cursor is, in place of what is selected."""
+        result = self.replace(text, *self.selection, maintain_selection_offset=False)
+        self.move_cursor(result.end_location)
+
+    def break_behind_backslash(self) -> bool:
+        """Begin another line in place of a backslash; two of them are meant as they are."""
+        row, column = self.cursor_location
+        line = self.document.get_line(row)
+        if column < len(line) or (len(line) - len(line.rstrip("\\"))) % 2 == 0:
+            return False
+        self.replace("\n", (row, column - 1), (row, column), maintain_selection_offset=False)
+        return True
+
+    def action_enter(self) -> None:
+        """Send, or whatever else Enter is good for now."""
+        self._owner.enter()
+
+    def action_break_line(self) -> None:
+        """Begin another line."""
+        self.type_in("\n")
+
+    def action_tab(self) -> None:
+        """Complete what is typed, if there is anything to complete."""
+        if not self._owner.tab():
+            raise SkipAction
+
+    def action_escape(self) -> None:
+        """Close what is open; else it is for others."""
+        if not self._owner.escape():
+            raise SkipAction
+
+    def action_search(self) -> None:
+        """Search what was typed before."""
+        self._owner.search()
+
+    def action_wipe(self) -> None:
+        """Delete everything; it can be undone."""
+        self.clear()
+
+    def action_paste(self) -> None:
+        """Paste what is in the clipboard of the desktop, images too."""
+        self._owner.paste_clipboard()
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Go up, beyond the first line to what was typed before."""
+        if select or not self._owner.go(-1):
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Go down, beyond the last line to what was typed later."""
+        if select or not self._owner.go(1):
+            super().action_cursor_down(select)
+
+    def _outside(self, location: Location, side: int) -> Location:
+        """Return a place as it is, or the end of the mark that it is in."""
+        row, column = location
+        if row >= self.document.line_count:
+            return location
+        for span in self._pieces.spans(self.document.get_line(row)):
+            if span[0] < column < span[1]:
+                return row, span[side]
+        return location
