@@ -1,0 +1,49 @@
+"""What can be typed and which keys do what, as a text to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from steno.tui.commands import COMMANDS
+
+KEYS: Final = (
+    ("Enter", "send; while a turn runs, steer it"),
+    ("Shift+Enter, Ctrl+J", "line break"),
+    ("Esc", "interrupt"),
+    ("Shift+Tab", "plan or act"),
+    ("Tab, Ctrl+G", "to the approval"),
+    ("Ctrl+O", "fold or unfold all"),
+    ("Alt+Up, Alt+Down", "select a block"),
+    ("PageUp, PageDown", "scroll"),
+    ("Ctrl+R", "search what was typed before"),
+    ("Ctrl+V", "image from the clipboard"),
+    ("Ctrl+T", "tree of branches"),
+    ("Ctrl+C twice, Ctrl+D on an empty prompt", "quit"),
+)
+"""Keys of the full-screen terminal, and what they do."""
+
+SIGNS: Final = (
+    ("@", "files, folders, resources: `@src/main.py:1-40`"),
+    ("/", "commands, and prompts of servers"),
+    ("!", "a command for the shell; what it prints goes on record"),
+)
+"""What a first character of the prompt, or of a word in it, means."""
+
+
+def help_text(keys: Sequence[tuple[str, str]] = KEYS) -> str:
+    """Return help as Markdown; a face without keys of its own gives none."""
+    commands = [
+        (f"/{command.name} {command.argument}".rstrip(), command.about) for command in COMMANDS
+    ]
+    parts = [
+        _table("Type", SIGNS),
+        _table("Commands", commands),
+        *([_table("Keys", keys)] if keys else []),
+    ]
+    return "\n\n".join(parts)
+
+
+def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    # A list and no table: it reads well in plain lines, too, and breaks well where it is narrow.
+    return "\n".join([f"## {title}", "", *(f"- `{name}`: {about}" for name, about in rows)])

@@ -1,0 +1,289 @@
+"""Small windows in which a person picks one of several things, or types a line.
+
+What is typed filters the list below it, and the arrow keys move through the list meanwhile. Rows
+are drawn when they are seen and for the width that there is, so that thousands cost little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Final, Protocol, TypeAlias, final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.css.styles import RulesMap
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.strip import Strip
+from textual.style import Style
+from textual.visual import RenderOptions, Visual
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from steno.printable import cut, on_one_line, width_of
+
+Draw: TypeAlias = Callable[[int, Style], Sequence[Content]]
+"""Returns the lines of a row for a width, of which none may be wider; gets a style for details."""
+
+_MOST_OF_A_NAME: Final = 1000
+"""Nobody reads more of a name, and making it harmless takes time."""
+
+
+_DETAIL: Final = 0.8
+"""How strong the colour of a detail is, next to that of a name."""
+
+
+def shown_name(text: str, width: int) -> str:
+    """Return a name from elsewhere on one line, harmless, and cut to a width."""
+    return cut(on_one_line(text[:_MOST_OF_A_NAME]), width)
+
+
+# -- a list with a filter ----------------------------------------------------------------------
+
+
+@final
+class Row(Visual):
+    """A row of a list; it is not drawn before somebody sees it."""
+
+    def __init__(self, draw: Draw, height: int = 1) -> None:
+        self._draw = draw
+        self._height = height
+
+    def render_strips(
+        self, width: int, height: int | None, style: Style, options: RenderOptions
+    ) -> list[Strip]:
+        """Draw it; see Visual."""
+        # Made of what the row has, which is another colour where the cursor is.
+        color = style.foreground
+        detail = Style() if color is None else Style(foreground=color.multiply_alpha(_DETAIL))
+        return [
+            strip
+            for line in self._draw(width, detail)
+            for strip in line.render_strips(width, 1, style, options)
+        ]
+
+    def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
+        """Take all the room there is."""
+        return container_width
+
+    def get_height(self, rules: RulesMap, width: int) -> int:
+        """Return how many lines it has, without drawing it."""
+        return self._height
+
+
+@final
+class FilteredList(Vertical):
+    """A line to type into, and a list below it. What is typed changes the list: see Input.Changed."""
+
+    DEFAULT_CSS = """
+    FilteredList {
+        height: 1fr;
+        & > Input, & > Input:focus { border: none; height: 1; padding: 0 1; background: $panel; }
+        & > Input > .input--placeholder { color: $text-muted; }
+        & > OptionList {
+            height: 1fr; border: none; padding: 0; background: transparent;
+            scrollbar-size-vertical: 1; scrollbar-gutter: stable; text-wrap: nowrap; text-overflow: ellipsis;
+            & > .option-list--option-highlighted {
+                color: $block-cursor-foreground; background: $block-cursor-background;
+                text-style: $block-cursor-text-style;
+            }
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move('cursor_up')", show=False),
+        Binding("down", "move('cursor_down')", show=False),
+        Binding("pageup", "move('page_up')", show=False),
+        Binding("pagedown", "move('page_down')", show=False),
+        Binding("ctrl+home", "move('first')", show=False),
+        Binding("ctrl+end", "move('last')", show=False),
+    ]
+
+    @final
+    class Chosen(Message):
+        """A row was chosen, with Enter or the mouse."""
+
+        def __init__(self, index: int) -> None:
+            self.index = index
+            super().__init__()
+
+    def __init__(self, placeholder: str = "") -> None:
+        super().__init__()
+        self._input = Input(placeholder=placeholder, select_on_focus=False)
+        self._list = OptionList(markup=False)
+        self._list.can_focus = False
+
+    def compose(self) -> ComposeResult:
+        """Build it; see Widget."""
+        yield self._input
+        yield self._list
+
+    @property
+    def typed(self) -> str:
+        """What was typed so far, without blanks around it."""
+        return self._input.value.strip()
+
+    @property
+    def index(self) -> int | None:
+        """The row that the cursor is on; None where there are no rows."""
+        return self._list.highlighted
+
+    def show(self, rows: Iterable[Row], index: int = 0) -> None:
+        """Show other rows, with the cursor on one of them."""
+        self._list.set_options([Option(row) for row in rows])
+        self._list.highlighted = index if self._list.option_count else None
+
+    def action_move(self, how: str) -> None:
+        """Move the cursor in the list while the person types."""
+        moves: dict[str, Callable[[], None]] = {
+            "cursor_up": self._list.action_cursor_up,
+            "cursor_down": self._list.action_cursor_down,
+            "page_up": self._list.action_page_up,
+            "page_down": self._list.action_page_down,
+            "first": self._list.action_first,
+            "last": self._list.action_last,
+        }
+        moves[how]()
+
+    @on(Input.Submitted)
+    def _enter(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self.index is not None:
+            self.post_message(self.Chosen(self.index))
+
+    @on(OptionList.OptionSelected)
+    def _click(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.post_message(self.Chosen(event.option_index))
+
+
+# -- one of several ----------------------------------------------------------------------------
+
+
+class Choice(Protocol):
+    """Something to pick."""
+
+    @property
+    def text(self) -> str:
+        """Its name, and what comes of picking it."""
+        ...
+
+    @property
+    def about(self) -> str:
+        """What there is to know about it."""
+        ...
+
+
+@final
+class PickScreen(ModalScreen[str | None]):
+    """Lets a person pick one of several things; its result is the text of it, or None."""
+
+    DEFAULT_CSS = """
+    PickScreen {
+        align: center middle;
+        & > Vertical {
+            width: 80; max-width: 100%; max-height: 90%; padding: 0 1;
+            background: $surface; border: round $primary;
+        }
+        & .picking--note { height: 1; color: $text-muted; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
+
+    def __init__(self, title: str, candidates: Sequence[Choice], current: str | None = None):
+        super().__init__()
+        self._title = title
+        self._all = list(candidates)
+        self._fitting = self._all
+        self._current = current
+        self._room = max([width_of(shown_name(one.text, 40)) for one in self._all], default=0)
+        self._list = FilteredList("type to filter")
+        self._note = Static(markup=False, classes="picking--note")
+
+    def compose(self) -> ComposeResult:
+        """Build it; see Widget."""
+        with Vertical() as window:
+            window.border_title = Content(on_one_line(self._title))
+            window.styles.height = len(self._all) + 4  # the border, the filter, the note
+            yield self._list
+            yield self._note
+
+    def on_mount(self) -> None:
+        """Begin with everything, and the cursor on what holds now."""
+        self._filter()
+
+    @on(Input.Changed)
+    def _filter(self) -> None:
+        """Show what holds all the words; first what begins with them."""
+        words = self._list.typed.lower().split()
+        fitting = [one for one in self._all if _holds(one, words)]
+        if words:
+            fitting.sort(key=lambda one: not one.text.lower().startswith(words[0]))
+        self._fitting = fitting
+        names = [one.text for one in fitting]
+        at = names.index(self._current) if not words and self._current in names else 0
+        self._list.show([Row(self._drawing(one)) for one in fitting], at)
+        found = f"{len(fitting)} of {len(self._all)}" if fitting else "nothing holds these words"
+        self._note.update(f"{found} · Enter picks, Esc leaves things as they are")
+
+    def _drawing(self, one: Choice) -> Draw:
+        def draw(width: int, detail: Style) -> Sequence[Content]:
+            mark = "● " if one.text == self._current else "  "
+            name = shown_name(one.text, min(width - 2, 40 if one.about else width))
+            gap = " " * max(self._room - width_of(name), 0)
+            about = shown_name(one.about, max(width - 4 - max(self._room, width_of(name)), 0))
+            return [Content.assemble(mark, name, gap, "  ", (about, detail))]
+
+        return draw
+
+    @on(FilteredList.Chosen)
+    def _choose(self, event: FilteredList.Chosen) -> None:
+        self.dismiss(self._fitting[event.index].text)
+
+
+def _holds(one: Choice, words: Sequence[str]) -> bool:
+    text = f"{one.text} {one.about}".lower()
+    return all(word in text for word in words)
+
+
+# -- a line ------------------------------------------------------------------------------------
+
+
+@final
+class LineScreen(ModalScreen[str | None]):
+    """Asks for a line below what is on the screen; its result is what was typed, or None for Esc."""
+
+    DEFAULT_CSS = """
+    LineScreen {
+        align: left bottom; background: transparent;
+        & > Vertical {
+            height: auto; padding: 0 1; background: $panel; border-top: heavy $primary;
+        }
+        & Input, & Input:focus { border: none; height: 1; padding: 0; background: $panel; }
+        & Input > .input--placeholder { color: $text-muted; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
+
+    def __init__(self, question: str, value: str = "", *, placeholder: str = "") -> None:
+        super().__init__()
+        self._question = question
+        self._value = value
+        self._placeholder = placeholder
+
+    def compose(self) -> ComposeResult:
+        """Build it; see Widget."""
+        with Vertical():
+            yield Static(on_one_line(self._question), markup=False)
+            yield Input(
+                on_one_line(self._value),
+                placeholder=self._placeholder,
+                select_on_focus=False,
+            )
+
+    @on(Input.Submitted)
+    def _enter(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip())

@@ -1,0 +1,315 @@
+"""All sessions: find one, go on with it, rename it, delete it, or begin another.
+
+The list is asked for anew whenever the person pauses typing; what comes back for words that have
+changed meanwhile is dropped. Nothing is deleted before its name was shown and a `y` was typed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias, final
+
+from textual import on
+from textual.app import ComposeResult, RenderResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.style import Style
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from steno.errors import StenoError
+from steno.identity import utc_now
+from steno.printable import counted, on_one_line, width_of
+from steno.tui.desk import Kept, Shelf, Standing
+from steno.tui.screens.ages import age
+from steno.tui.screens.picking import FilteredList, LineScreen, Row, shown_name
+
+_PAUSE_S: Final = 0.15
+"""How long nobody types before the search begins."""
+_HINTS: Final = "Enter go on · F2 rename · Del delete · Ctrl+N new · Tab folder/all · Esc close"
+
+
+_Work: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class HasShelf(Protocol):
+    """What the screen needs of a desk."""
+
+    @property
+    def standing(self) -> Standing:
+        """Where things stand: which session is at hand."""
+        ...
+
+    @property
+    def shelf(self) -> Shelf:
+        """All sessions."""
+        ...
+
+
+# -- how a session looks -----------------------------------------------------------------------
+
+
+class _Column(NamedTuple):
+    name: str
+    width: int
+    from_width: int
+    """How wide the list must be for the column to be shown."""
+
+
+_COLUMNS: Final = (
+    _Column("age", 12, 0),
+    _Column("entries", 9, 68),
+    _Column("branches", 10, 76),
+    _Column("folder", 30, 96),
+)
+
+
+def _line(width: int, title: str, cells: Sequence[str]) -> tuple[str, str]:
+    """Return the title, as wide as there is room for it, and the columns that fit beside it."""
+    columns = [
+        (column, cell)
+        for column, cell in zip(_COLUMNS, cells, strict=True)
+        if width >= column.from_width
+    ]
+    room = width - sum(column.width for column, _ in columns)
+    title = shown_name(title, room)
+    ends = [(column.width, _end_of(cell, column.width - 2)) for column, cell in columns]
+    beside = "".join([" " * (width - width_of(end)) + end for width, end in ends])
+    return title + " " * (room - width_of(title)), beside
+
+
+def _end_of(text: str, width: int) -> str:
+    """Return as much of the end of a text as fits: of a path that is what tells it apart."""
+    return shown_name(text[::-1], width)[::-1]
+
+
+def _draw(
+    width: int, detail: Style, *, kept: Kept, now: datetime, mark: str, words: str
+) -> Sequence[Content]:
+    cells = (
+        age(kept.changed_at, now),
+        str(kept.entries),
+        str(kept.branches),
+        on_one_line(kept.folder or "-"),
+    )
+    title, beside = _line(width - 2, kept.title or "(no title)", cells)
+    head = _found(Content(title), words)
+    lines = [Content.assemble(mark, head, (beside, detail))]
+    if kept.snippet:
+        snippet = Content.styled(shown_name(kept.snippet, width - 4), detail)
+        lines.append(Content("    ") + _found(snippet, words))
+    return lines
+
+
+def _found(text: Content, words: str) -> Content:
+    """Return a text with the words underlined that were searched for."""
+    pattern = "|".join(map(re.escape, words.split()))
+    return text.highlight_regex(f"(?i){pattern}", style="bold underline") if pattern else text
+
+
+@final
+class _Head(Widget):
+    """The names of the columns."""
+
+    DEFAULT_CSS = "_Head { height: 1; color: $text-muted; }"
+
+    def render(self) -> RenderResult:
+        title, beside = _line(self.size.width - 3, "session", [one.name for one in _COLUMNS])
+        return Content(f"  {title}{beside}")
+
+
+# -- the screen --------------------------------------------------------------------------------
+
+
+@final
+class SessionsScreen(ModalScreen[bool]):
+    """Lets a person pick a session; its result is whether another one is at hand now."""
+
+    DEFAULT_CSS = """
+    SessionsScreen {
+        background: $background; overflow: hidden;
+        & > Static { padding: 0 1; }
+        & > .sessions--title { color: $primary; text-style: bold; }
+        & > .sessions--note { height: auto; max-height: 3; color: $text-muted; }
+        & > .sessions--note.-trouble { color: $text-error; }
+        & > .sessions--hints { color: $text-muted; background: $panel; }
+    }
+    """
+    # With priority, because the line that is typed into has another use for some of the keys.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", show=False),
+        Binding("tab,shift+tab", "toggle_here", show=False, priority=True),
+        Binding("f2,ctrl+r", "rename", show=False, priority=True),
+        Binding("ctrl+d,delete", "delete", show=False, priority=True),
+        Binding("ctrl+n", "new", show=False, priority=True),
+    ]
+
+    def __init__(self, desk: HasShelf) -> None:
+        super().__init__()
+        self._desk = desk
+        self._found: Sequence[Kept] = ()
+        """What the shelf gave last, those of this folder first."""
+        self._shown: Sequence[Kept] = ()
+        self._words: str | None = None
+        """What it was asked for; None while nobody knows."""
+        self._is_here_only = False
+        self._is_busy = False
+        self._pause: Timer | None = None
+        self._title = Static(markup=False, classes="sessions--title")
+        self._list = FilteredList("type to search titles and what was said")
+        self._note = Static(markup=False, classes="sessions--note")
+
+    def compose(self) -> ComposeResult:
+        """Build it; see Widget."""
+        yield self._title
+        yield _Head()
+        yield self._list
+        yield self._note
+        yield Static(_HINTS, markup=False, classes="sessions--hints")
+
+    def on_mount(self) -> None:
+        """Begin with all sessions."""
+        self._look()
+
+    # -- what is shown
+
+    @on(Input.Changed)
+    def _type(self) -> None:
+        if self._pause is not None:
+            self._pause.stop()
+        self._pause = self.set_timer(_PAUSE_S, self._look)
+
+    def _look(self) -> None:
+        self._say("looking …")
+        self.run_worker(self._fetch(self._list.typed), group="fetch", exclusive=True)
+
+    async def _fetch(self, words: str, keep: str | None = None) -> None:
+        """Ask the shelf. A later search ends this one, so that it never shows what is outdated."""
+        try:
+            found = await self._desk.shelf.sessions(words)
+        except StenoError as exc:
+            self._say(str(exc), is_trouble=True)
+            return
+        self._found = sorted(found, key=lambda one: not one.is_here)
+        self._words = words
+        self._show(keep)
+
+    def _show(self, keep: str | None = None, *, index: int = 0) -> None:
+        """Show what was found, with the cursor on the session to keep, or on a row."""
+        here = [one for one in self._found if one.is_here]
+        self._shown = here if self._is_here_only else self._found
+        ids = [one.id for one in self._shown]
+        now, at_hand, words = utc_now(), self._desk.standing.session, self._words or ""
+        rows = [
+            Row(
+                partial(
+                    _draw,
+                    kept=one,
+                    now=now,
+                    mark="● " if one.id == at_hand else "  ",
+                    words=words,
+                ),
+                2 if one.snippet else 1,
+            )
+            for one in self._shown
+        ]
+        self._list.show(rows, ids.index(keep) if keep in ids else index)
+        where = "this folder" if self._is_here_only else "all folders, this one first"
+        self._title.update(f"Sessions · {where}")
+        self._say(self._how_many(len(here)))
+
+    def _how_many(self, here: int) -> str:
+        if self._shown:
+            return counted(len(self._shown), "session", "sessions")
+        if self._is_here_only and self._found:
+            return f"none in this folder, {len(self._found) - here:,} elsewhere: Tab shows them"
+        return "nothing holds these words" if self._words else "nothing is kept yet"
+
+    def _say(self, text: str, *, is_trouble: bool = False) -> None:
+        self._note.update(("✗ " if is_trouble else "") + on_one_line(text))
+        self._note.set_class(is_trouble, "-trouble")
+
+    # -- what is done
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let one thing be finished before the next."""
+        return not self._is_busy
+
+    def action_close(self) -> None:
+        """Go back; everything stays as it is."""
+        self.dismiss(False)
+
+    def action_toggle_here(self) -> None:
+        """Show the sessions of this folder only, or all."""
+        kept = self._at_cursor()
+        self._is_here_only = not self._is_here_only
+        self._show(None if kept is None else kept.id)
+
+    def action_new(self) -> None:
+        """Begin another session."""
+        self._begin(partial(self._leave, "beginning a session …", self._desk.shelf.new))
+
+    @on(FilteredList.Chosen)
+    def _choose(self, event: FilteredList.Chosen) -> None:
+        # What is seen must be what was asked for: nobody goes on with a session by accident.
+        if not self._is_busy and self._words == self._list.typed:
+            kept = self._shown[event.index]
+            going = partial(self._desk.shelf.resume, kept.id)
+            self._begin(partial(self._leave, f"opening {shown_name(kept.title, 40)} …", going))
+
+    def action_rename(self) -> None:
+        """Give the session another title."""
+        if (kept := self._at_cursor()) is not None:
+            self._begin(partial(self._rename, kept))
+
+    def action_delete(self) -> None:
+        """Delete the session, if that is really meant."""
+        if (kept := self._at_cursor()) is not None:
+            self._begin(partial(self._delete, kept))
+
+    def _at_cursor(self) -> Kept | None:
+        index = self._list.index
+        return None if index is None else self._shown[index]
+
+    def _begin(self, work: _Work) -> None:
+        self._is_busy = True
+        self.run_worker(self._do(work), group="work")
+
+    async def _do(self, work: _Work) -> None:
+        try:
+            await work()
+        except StenoError as exc:
+            self._say(str(exc), is_trouble=True)
+        finally:
+            self._is_busy = False
+
+    async def _leave(self, doing: str, going: _Work) -> None:
+        self._say(doing)
+        await going()
+        self.dismiss(True)
+
+    async def _rename(self, kept: Kept) -> None:
+        asking = LineScreen("Another title (Enter takes it, Esc leaves it)", kept.title)
+        if title := await self.app.push_screen_wait(asking):
+            await self._desk.shelf.rename(kept.id, title)
+            await self._fetch(self._list.typed, kept.id)
+
+    async def _delete(self, kept: Kept) -> None:
+        name = shown_name(kept.title, 60) or "(no title)"
+        facts = f"{age(kept.changed_at, utc_now())}, {counted(kept.entries, 'entry', 'entries')}"
+        asking = LineScreen(
+            f"Delete “{name}” ({facts}) for good? y and Enter deletes it, all else keeps it.",
+            placeholder="n",
+        )
+        if (await self.app.push_screen_wait(asking) or "").lower() not in {"y", "yes"}:
+            self._say(f"kept “{name}”")
+            return
+        await self._desk.shelf.delete(kept.id)
+        index = self._list.index or 0
+        self._found = [one for one in self._found if one.id != kept.id]
+        self._show(index=index)

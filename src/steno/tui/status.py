@@ -1,0 +1,316 @@
+"""The line that says where things stand: mode, what is being done, model, context, cost.
+
+Each part has a long and perhaps a short form. What does not fit is left out, what matters least
+first; where the terminal is narrow, there are two lines. Needed for the first paint: nothing heavy
+is imported here, and what a desk is nobody here knows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Final, NamedTuple, Protocol, final
+
+from textual.app import RenderResult
+from textual.content import Content
+from textual.geometry import Size
+from textual.timer import Timer
+from textual.widget import Widget
+
+from steno.printable import cut, on_one_line, width_of
+
+_NARROW: Final = 78
+"""Columns; below this there are two lines."""
+_GAP: Final = "  "
+_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧"
+_LEVELS: Final = "▁▂▃▄▅▆▇█"
+_NEARLY_FULL: Final = 0.8
+_MOST_OF_A_NAME: Final = 400
+"""Nobody reads more of a name, and making it harmless takes time."""
+_SAID_FOR_S: Final = 4.0
+
+
+class Spent(Protocol):
+    """Tokens; None where nobody counted."""
+
+    @property
+    def input_tokens(self) -> int | None:
+        """What was sent."""
+        ...
+
+    @property
+    def output_tokens(self) -> int | None:
+        """What came back."""
+        ...
+
+
+class Standing(Protocol):
+    """Where things stand; see `steno.tui.desk.Standing`."""
+
+    @property
+    def session(self) -> str | None:
+        """None where nothing is kept."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Of the session."""
+        ...
+
+    @property
+    def folder(self) -> str:
+        """Where the work is done."""
+        ...
+
+    @property
+    def branch(self) -> str:
+        """The active one."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """Who answers."""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """Either plan or act."""
+        ...
+
+    @property
+    def usage(self) -> Spent:
+        """Of the active branch."""
+        ...
+
+    @property
+    def cost(self) -> Decimal | None:
+        """In dollars, where a price is known."""
+        ...
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How much the model saw last."""
+        ...
+
+    @property
+    def context_room(self) -> int | None:
+        """How much it can see."""
+        ...
+
+
+# -- numbers -----------------------------------------------------------------------------------
+
+
+def short_count(number: int) -> str:
+    """Return a number in at most five characters: 950, 4.2k, 32k, 1.3M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size * 0.9995:
+            share = number / size
+            return (
+                f"{share:.1f}".removesuffix(".0") + unit if share < 9.95 else f"{share:.0f}{unit}"
+            )
+    return str(number)
+
+
+def short_cost(cost: Decimal) -> str:
+    """Return dollars, as exact as they are interesting."""
+    if cost == 0:
+        return "$0"
+    if cost < Decimal("0.0001"):
+        return "<$0.0001"
+    return f"${cost:.4f}" if cost < 1 else f"${cost:,.2f}"
+
+
+# -- parts -------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    forms: tuple[str, ...]
+    """A short and a long one, or just one; none where nothing is known."""
+    style: str = ""
+
+
+def _parts(standing: Standing) -> Sequence[_Part]:
+    """Return what is said about a session, in the order in which it is drawn."""
+    model, branch = _name(standing.model), _name(standing.branch)
+    title = _name(standing.title) if standing.session is not None else "not kept"
+    folder = _name(standing.folder)
+    return [
+        _Part((cut(model.rpartition("/")[2], 24), cut(model, 48)), "$text-primary"),
+        _Part((cut(f"⎇ {branch}", 18), cut(f"⎇ {branch}", 34))),
+        _context(standing),
+        _Part(() if standing.cost is None else (short_cost(standing.cost),)),
+        _tokens(standing.usage),
+        _Part((cut(title, 16), cut(title, 40))),
+        _Part((cut(folder.rpartition("/")[2], 20), cut(folder, 40))),
+    ]
+
+
+_WORK: Final = (0, 2, 1, 3, 4)
+"""Which of these parts stay longest where there is not room for all: the model does."""
+_PLACE: Final = (5, 6)
+
+
+def _name(text: str) -> str:
+    return on_one_line(text[:_MOST_OF_A_NAME])
+
+
+def _context(standing: Standing) -> _Part:
+    seen, room = standing.context_tokens, standing.context_room
+    if seen is None:
+        return _Part(())
+    if not room:
+        return _Part((f"ctx {short_count(seen)}",))
+    share = seen / room
+    level = _LEVELS[min(int(share * len(_LEVELS)), len(_LEVELS) - 1)]
+    warning = "!" if share >= _NEARLY_FULL else ""
+    filled = f"{share:.0%}{warning} {level}"
+    return _Part(
+        (f"ctx {filled}", f"ctx {short_count(seen)}/{short_count(room)} {filled}"),
+        "bold $text-warning" if warning else "",
+    )
+
+
+def _tokens(usage: Spent) -> _Part:
+    sent, got = usage.input_tokens, usage.output_tokens
+    if sent is None and got is None:
+        return _Part(())
+    return _Part(
+        (
+            f"{short_count((sent or 0) + (got or 0))} tok",
+            f"↑{short_count(sent or 0)} ↓{short_count(got or 0)} tok",
+        )
+    )
+
+
+def _fitting(parts: Sequence[_Part], order: Iterable[int], width: int) -> list[tuple[str, str]]:
+    """Return what fits and its style: first as many parts as possible, then in their long forms.
+
+    Each part counts with the gap before it.
+    """
+    chosen: dict[int, str] = {}
+
+    def has_room(at: int, text: str) -> bool:
+        texts = {**chosen, at: text}.values()
+        return sum(width_of(one) + len(_GAP) for one in texts) <= width
+
+    for at in [at for at in order if parts[at].forms]:
+        if not has_room(at, parts[at].forms[0]):
+            break
+        chosen[at] = parts[at].forms[0]
+    for at in chosen:
+        if has_room(at, parts[at].forms[-1]):
+            chosen[at] = parts[at].forms[-1]
+    return [(chosen[at], parts[at].style) for at in sorted(chosen)]
+
+
+# -- the line ----------------------------------------------------------------------------------
+
+
+@final
+class StatusLine(Widget):
+    """Where things stand, on one line, or on two where the terminal is narrow."""
+
+    DEFAULT_CSS = """
+    StatusLine {
+        height: auto; max-height: 2; padding: 0 1; background: $panel; color: $text-muted;
+        text-wrap: nowrap; text-overflow: clip;
+    }
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self._clock = clock
+        self._standing: Standing | None = None
+        self._doing: str | None = None
+        self._since = 0.0
+        self._said: str | None = None
+        self._ticking: Timer | None = None
+        self._saying: Timer | None = None
+
+    def show(self, standing: Standing) -> None:
+        """Show where things stand now."""
+        self._standing = standing
+        self.refresh()
+
+    def doing(self, text: str | None) -> None:
+        """Show what is being done, and for how long; None where nothing is."""
+        if text != self._doing:
+            self._doing, self._since = text, self._clock()
+            self._tick()
+            self.refresh()
+
+    def say(self, text: str) -> None:
+        """Show something for a few seconds in place of what is being done."""
+        if self._saying is not None:
+            self._saying.stop()
+        self._said = text
+        self._saying = self.set_timer(_SAID_FOR_S, self._unsay)
+        self.refresh()
+
+    def on_mount(self) -> None:
+        """Begin to count seconds, if something is being done already."""
+        self._tick()
+
+    def _tick(self) -> None:
+        """Draw anew every second, but only while there are seconds to count."""
+        if self._doing is None:
+            if self._ticking is not None:
+                self._ticking.stop()
+            self._ticking = None
+        elif self._ticking is None and self.is_attached:
+            self._ticking = self.set_interval(1, self.refresh)
+
+    def _unsay(self) -> None:
+        self._said = None
+        self.refresh()
+
+    # -- drawing
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return 1, or 2 where the terminal is narrow."""
+        return 2 if width < _NARROW else 1
+
+    def render(self) -> RenderResult:
+        """Draw it; see Widget."""
+        width = self.content_size.width
+        if width < _NARROW:
+            first = self._spread(self._left(width), _PLACE, width)
+            return Content("\n").join([first, self._spread(Content(), _WORK, width)])
+        return self._spread(self._left(width // 2), _WORK + _PLACE, width)
+
+    def _spread(self, left: Content, order: Sequence[int], width: int) -> Content:
+        """Return a line with something on its left, and on its right what else fits."""
+        if self._standing is None:
+            return left
+        # Seconds pass on the left, and nothing on the right should come and go with them.
+        taken = max(left.cell_length, width // 3) if left else 0
+        fitting = _fitting(_parts(self._standing), order, width - taken)
+        right = Content(_GAP).join([Content.styled(text, style) for text, style in fitting])
+        return (
+            left + " " * (width - left.cell_length - right.cell_length) + right if left else right
+        )
+
+    def _left(self, width: int) -> Content:
+        """Return the mode and what is being done, which are never left out."""
+        standing = self._standing
+        mode = "" if standing is None else f" {standing.mode.upper()} "
+        style = "bold reverse" if mode == " PLAN " else "bold reverse $text-success"
+        activity = cut(self._activity(), width - width_of(mode) - 1)
+        return Content.assemble((mode, style), " " if mode else "", (activity, "$text"))
+
+    def _activity(self) -> str:
+        if self._said is not None:
+            return _name(self._said)
+        if self._doing is None:
+            return "starting …" if self._standing is None else "idle"
+        seconds = int(self._clock() - self._since)
+        passed = f" {seconds} s" if seconds < 60 else f" {seconds // 60} min {seconds % 60} s"
+        spinner = _SPINNER[seconds % len(_SPINNER)]
+        return f"{spinner} {cut(_name(self._doing), 40)}{passed if seconds else ''}"

@@ -1,0 +1,82 @@
+"""How the terminal looks: a dark and a light theme of our own, and those that come with Textual.
+
+Every colour that carries words keeps a contrast of at least 4.5 to 1 with whatever it may stand
+on. Needed for the first paint: nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from textual.theme import BUILTIN_THEMES, Theme
+
+STENO_DARK: Final = Theme(
+    name="steno-dark",
+    primary="#82aaff",
+    secondary="#a3b0d0",
+    accent="#c8a2ff",
+    success="#7fd88f",
+    warning="#e8b968",
+    error="#ff8f94",
+    foreground="#e4e7ee",
+    background="#14161b",
+    surface="#1b1e25",
+    panel="#252a34",
+    dark=True,
+    variables={
+        "footer-key-foreground": "#82aaff",
+        "text-muted": "auto 70%",
+        "foreground-muted": "#e4e7eeb3",
+    },
+)
+
+STENO_LIGHT: Final = Theme(
+    name="steno-light",
+    primary="#1a4f9f",
+    secondary="#46527a",
+    accent="#7436b0",
+    success="#17632f",
+    warning="#7d4a00",
+    error="#a8231c",
+    foreground="#0d0f14",
+    background="#fbfbfc",
+    surface="#f2f4f7",
+    panel="#eaecf1",
+    dark=False,
+    variables={
+        "footer-key-foreground": "#1a4f9f",
+        "text-muted": "auto 75%",
+        "foreground-muted": "#0d0f14bf",
+    },
+)
+
+THEMES: Final = (STENO_DARK, STENO_LIGHT)
+"""Ours, for `App.register_theme`."""
+
+_SHORT: Final = {"dark": STENO_DARK.name, "light": STENO_LIGHT.name}
+_LIGHT_BACKGROUNDS: Final = frozenset({"7", "9", "10", "11", "12", "13", "14", "15"})
+"""Of the sixteen colours of a terminal; 8 is a dark grey."""
+
+
+def all_theme_names() -> Sequence[str]:
+    """Return the names of all themes: ours, then those that come with Textual."""
+    return [*(theme.name for theme in THEMES), *sorted(BUILTIN_THEMES)]
+
+
+def theme_named(name: str) -> str | None:
+    """Return the theme that a person means, `dark` and `light` being ours; None for no theme."""
+    name = name.strip().lower()
+    name = _SHORT.get(name, name)
+    return name if name in all_theme_names() else None
+
+
+def default_theme(environ: Mapping[str, str]) -> str:
+    """Return the theme to begin with.
+
+    STENO_THEME, where it names one; else what COLORFGBG, which some terminals set, says about
+    their background (`15;0`: white on black); else dark.
+    """
+    wanted = theme_named(environ.get("STENO_THEME", ""))
+    background = environ.get("COLORFGBG", "").rpartition(";")[2].strip()
+    return wanted or _SHORT["light" if background in _LIGHT_BACKGROUNDS else "dark"]
