@@ -34,6 +34,8 @@ VARIABLES: list[tuple[str, str, object]] = [
     ("append_system_prompt", "null", "null"),
     ("sandbox", "off", Sandbox.OFF),
     ("network", "true", True),
+    ("theme", "steno-light", "steno-light"),
+    ("plain", "true", True),
     ("steering", "after_run", Steering.AFTER_RUN),
     ("telemetry", "1", True),
     ("capture_content", "TRUE", True),

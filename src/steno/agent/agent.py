@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from typing import final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import Any, final
 
 from steno.agent.checks import (
     check_functions,
@@ -25,10 +26,11 @@ from steno.agent.loop import Run
 from steno.agent.notebook import Notebook, Watch, watch_nothing
 from steno.agent.runner import Runner, Runs
 from steno.agent.setup import Setup
-from steno.agent.steering import Steering, Wheel
+from steno.agent.steering import Steered, Steering, Wheel
 from steno.agent.telemetry import NO_TELEMETRY, Telemetry
 from steno.context import ContextBuilder, Count, Target, estimate_tokens
 from steno.conversation import Conversation
+from steno.entry import Entry
 from steno.errors import InvalidMessage, StenoError
 from steno.message import ChatMessage, UserMessage
 from steno.ports import Provider, Resolver, Tool
@@ -129,20 +131,39 @@ class Agent:
         log cannot be written, StenoError while another run is under way. If the task is cancelled,
         the conversation is left in order.
         """
+        said = None if prompt is None else _user_message(prompt)
+        with (
+            self._running(watch) as run,
+            self._telemetry.run(self.conversation.id, self._setup.model) as span,
+        ):
+            result = await run.go(said, origin=origin, again=again)
+            span.answered(result)
+        watch(RunEnded(result))
+        return result
+
+    async def compact(self, *, watch: Watch = watch_nothing) -> Entry | None:
+        """Let the model sum up what was said so far; from here on it sees the summary instead.
+
+        What was said last stays as it is, and all of it stays on record. Return the entry of the
+        summary; None if there is nothing to sum up, no summary could be made (`watch` is told
+        why), or it was interrupted. Raises LogError if the log cannot be written, StenoError while
+        a run is under way.
+        """
+        with self._running(watch) as run:
+            return await run.sum_up()
+
+    @contextmanager
+    def _running(self, watch: Watch) -> Generator[Run]:
+        """Begin a run, the only one as long as this lasts. Raises StenoError."""
         if self._run is not None:
             raise StenoError("agent: it is at work; steer it, or wait")
-        said = None if prompt is None else _user_message(prompt)
         notebook = Notebook(self.conversation, watch)
         self._run = Run(self._setup, notebook, self._wheel)
         try:
-            with self._telemetry.run(self.conversation.id, self._setup.model) as span:
-                result = await self._run.go(said, origin=origin, again=again)
-                span.answered(result)
+            yield self._run
         finally:
             self._run = None
             notebook.close()
-        watch(RunEnded(result))
-        return result
 
     async def events(self, prompt: str | UserMessage | None = None) -> AsyncGenerator[LoopEvent]:
         """Run, and return what happens one by one; the last is a `RunEnded`.
@@ -162,11 +183,20 @@ class Agent:
             task.cancel()
             await asyncio.wait([task])
 
-    def steer(self, message: str | UserMessage, policy: Steering = Steering.AFTER_CALLS) -> None:
-        """Say something while a run is under way. Raises StenoError if there is none."""
+    def steer(
+        self,
+        message: str | UserMessage,
+        policy: Steering = Steering.AFTER_CALLS,
+        *,
+        noted: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Say something while a run is under way. Raises StenoError if there is none.
+
+        What is `noted` stands beside it in the record: where its words are from, say.
+        """
         if self._run is None:
             raise StenoError("agent: nothing is under way that could be steered; run it")
-        self._wheel.put(_user_message(message), policy)
+        self._wheel.put(Steered(_user_message(message), noted or {}), policy)
         if policy is Steering.INTERRUPT:
             self._run.interrupt()
 

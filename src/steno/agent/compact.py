@@ -16,6 +16,7 @@ from steno.agent.events import Notice, NoticeCode
 from steno.agent.notebook import Notebook
 from steno.agent.setup import Setup
 from steno.context import (
+    KEPT_GROUPS,
     ContextBuilder,
     Count,
     Target,
@@ -24,7 +25,7 @@ from steno.context import (
     shortened,
     summary_message,
 )
-from steno.entry import Compaction
+from steno.entry import Compaction, Entry
 from steno.errors import InvalidRequest, ProtocolError, ProviderError
 from steno.message import ChatMessage, Message, SystemMessage, ToolResultMessage
 from steno.ports import Provider
@@ -38,18 +39,21 @@ these matter; what was decided and why; which files, commands and names matter a
 they are; what was tried and failed; and what is to be done next. If a summary of what came \
 before stands above, take over all of it that still matters. Do not call tools. Do not address \
 anybody."""
+_KEPT_LAST: Final = 1
+"""How many groups stay as they are where somebody asks for a summary."""
 _LONGEST_SUMMARY: Final = 0.25
 """How much of the room a summary of earlier pieces may take, with the task."""
 
 
 async def compact(
-    setup: Setup, notebook: Notebook, target: Target, *, room: int | None
-) -> Usage | None:
-    """Record a summary in place of what is oldest; return what it took, None if there is none.
+    setup: Setup, notebook: Notebook, target: Target, *, room: int | None, keep: int = KEPT_GROUPS
+) -> Entry | None:
+    """Record a summary in place of what is oldest; return its entry, None if there is none.
 
-    `room` is how many tokens of what was said the model reads at once.
+    `room` is how many tokens of what was said the model reads at once; the last groups of
+    messages stay as they are, as many as `keep` says.
     """
-    through = compaction_point(notebook.conversation.past())
+    through = compaction_point(notebook.conversation.past(), keep=keep)
     old = None if through is None else _request_through(through, setup, notebook, target)
     if through is None or old is None:
         return None
@@ -61,8 +65,22 @@ async def compact(
         notebook.tell(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
         return None
     payload = Compaction(through=through, summary=summary, usage=usage)
-    notebook.record(payload, audit={"model": setup.model} if setup.model else None)
-    return usage
+    return notebook.record(payload, audit={"model": setup.model} if setup.model else None)
+
+
+async def compact_now(setup: Setup, notebook: Notebook) -> Entry | None:
+    """Record a summary in place of all but what was said last, however much room there is."""
+    conversation = notebook.conversation
+    if compaction_point(conversation.past(), keep=_KEPT_LAST) is None:
+        return None
+    notebook.note_model(setup.model)
+    built = setup.builder.build(
+        conversation.past(),
+        setup.target,
+        setup.dispatcher.offered(conversation.mode),
+        bring_back=conversation.bring_back,
+    )
+    return await compact(setup, notebook, setup.target, room=built.room, keep=_KEPT_LAST)
 
 
 def _request_through(

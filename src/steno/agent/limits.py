@@ -53,6 +53,20 @@ class Limits(Quiet, frozen=True, kw_only=True):
             if not _is_above_0(limit):
                 raise InvalidValue(f"limits.{name}: must be above 0")
 
+    def reached_by(
+        self, *, turns: int, tokens: int, cost: Decimal | None, invalid_calls: int
+    ) -> str | None:
+        """Return which limit a run has reached, in words; None if it may go on."""
+        if self.turns is not None and turns >= self.turns:
+            return f"{self.turns} turns"
+        if self.tokens is not None and tokens >= self.tokens:
+            return f"{self.tokens:,} tokens"
+        if self.cost is not None and cost is not None and cost >= self.cost:
+            return f"a cost of {self.cost}"
+        if invalid_calls > self.invalid_calls:
+            return f"{self.invalid_calls} turns in a row with calls that could not be run"
+        return None
+
 
 def _is_above_0(limit: Any) -> bool:
     if isinstance(limit, Decimal) and limit.is_nan():  # which must not even be compared

@@ -13,7 +13,7 @@ or when the next run begins.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from itertools import count
@@ -21,8 +21,8 @@ from typing import Any, Final, TypeAlias, final
 
 from msgspec.structs import replace
 
-from steno.agent.compact import compact
-from steno.agent.events import Notice, NoticeCode, Recorded, TurnStarted
+from steno.agent.compact import compact, compact_now
+from steno.agent.events import Notice, NoticeCode, TurnStarted
 from steno.agent.interrupted import settle
 from steno.agent.limits import Ending, RunResult
 from steno.agent.lookup import Reader, leave_way_back, may_be_about_images
@@ -47,7 +47,7 @@ from steno.message import AssistantMessage, UserMessage
 from steno.ports import Stream
 from steno.request import Request
 from steno.usage import StopReason, Usage
-from steno.views import cost_of
+from steno.views import cost_of, usage_in
 
 NOT_RUN: Final = "The call was not run: the turn was stopped before."
 NO_PRICE: Final = "the price of the model is not known, so the cost is not limited"
@@ -125,12 +125,17 @@ class Run:
             is_to_go_on = is_to_go_on and not was_interrupted
             heard = self._wheel.after_calls() if is_to_go_on else self._wheel.after_run()
             for said in heard:
-                self._hear(said)
+                self._hear(*said)
             if not is_to_go_on and not heard:
                 if was_interrupted:
                     return self._end(Ending.INTERRUPTED)
                 return self._end(Ending.DONE, self._why_not_whole())
-            limit = self._reached_limit()
+            limit = self._setup.limits.reached_by(
+                turns=self._turns,
+                tokens=self._usage.total_tokens,
+                cost=self._cost(),
+                invalid_calls=self._setup.dispatcher.invalid_in_a_row,
+            )
             if limit is not None:
                 return self._end(Ending.LIMIT, limit)
             is_to_go_on = await self._step_or_interruption(self._turn)
@@ -141,11 +146,24 @@ class Run:
         if self._step is not None:
             self._step.cancel()
 
+    async def sum_up(self) -> Entry | None:
+        """Record a summary in place of what was said before, and do nothing else.
+
+        Return its entry; None if there is nothing to sum up, it failed, or it was interrupted.
+        """
+        made: list[Entry | None] = []
+
+        async def step() -> bool:
+            made.append(await compact_now(self._setup, self._notebook))
+            return False
+
+        await self._step_or_interruption(step)
+        self._hear_the_rest()
+        return made[0] if made else None
+
     async def _begin(self) -> bool:
         """Answer what an earlier run left behind, and look at what has changed since; go on."""
-        conversation = self._notebook.conversation
-        if self._setup.model and conversation.model != self._setup.model:
-            self._notebook.tell(Recorded(conversation.change_model(self._setup.model)))
+        self._notebook.note_model(self._setup.model)
         if self._setup.limits.cost is not None and self._cost() is None:
             self._notebook.tell(Notice(NoticeCode.LIMIT, NO_PRICE))
         await settle(self._setup.dispatcher, self._notebook)
@@ -161,11 +179,11 @@ class Run:
         if prompt is not None:
             if self._setup.lookup is not None:
                 leave_way_back(prompt, self._notebook)
-            self._prompt_entry = self._hear(prompt, origin=self._origin)
+            self._prompt_entry = self._hear(prompt, {"origin": self._origin})
 
-    def _hear(self, said: UserMessage, *, origin: str | None = None) -> Entry:
-        noted = {"actor": self._setup.actor, "origin": origin}
-        audit = {name: text for name, text in noted.items() if text is not None}
+    def _hear(self, said: UserMessage, noted: Mapping[str, Any]) -> Entry:
+        about = {"actor": self._setup.actor, **noted}
+        audit = {name: what for name, what in about.items() if what is not None}
         return self._notebook.record(said, audit=audit or None)
 
     async def _step_or_interruption(self, step: _Step) -> bool:
@@ -316,9 +334,9 @@ class Run:
     async def _build(self) -> Built:
         built = self._build_now()
         if built.wants_compaction:
-            usage = await compact(self._setup, self._notebook, self._target, room=built.room)
-            if usage is not None:
-                self._usage += usage
+            summary = await compact(self._setup, self._notebook, self._target, room=built.room)
+            if summary is not None:
+                self._usage += usage_in(summary)
                 built = self._build_now()
         self._reports.report(built)
         return built
@@ -354,18 +372,6 @@ class Run:
 
     # -- the end -----------------------------------------------------------------------------
 
-    def _reached_limit(self) -> str | None:
-        limits, cost = self._setup.limits, self._cost()
-        if limits.turns is not None and self._turns >= limits.turns:
-            return f"{limits.turns} turns"
-        if limits.tokens is not None and self._usage.total_tokens >= limits.tokens:
-            return f"{limits.tokens:,} tokens"
-        if limits.cost is not None and cost is not None and cost >= limits.cost:
-            return f"a cost of {limits.cost}"
-        if self._setup.dispatcher.invalid_in_a_row > limits.invalid_calls:
-            return f"{limits.invalid_calls} turns in a row with calls that could not be run"
-        return None
-
     def _cost(self) -> Decimal | None:
         price = self._setup.price_of(self._setup.model)
         return None if price is None else cost_of(self._usage, price)
@@ -373,8 +379,11 @@ class Run:
     def _leave(self) -> None:
         """Answer what nobody will run any more, and record what was said and not heard yet."""
         self._hear_prompt()
+        self._hear_the_rest()
+
+    def _hear_the_rest(self) -> None:
         for said in self._wheel.after_run():
-            self._hear(said)
+            self._hear(*said)
 
     def _why_not_whole(self) -> str:
         """Return why the last answer may not be all that the model had to say; empty if it is."""

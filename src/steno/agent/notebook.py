@@ -78,6 +78,11 @@ class Notebook:
             )
         )
 
+    def note_model(self, model: str) -> None:
+        """Record who answers from here on, if it was another one before."""
+        if model and self.conversation.model != model:
+            self._told(self.conversation.change_model(model))
+
     def rewind(self, to: str) -> Entry:
         """Let the branch go on from an earlier entry."""
         return self._told(self.conversation.rewind(to))

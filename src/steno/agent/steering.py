@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import final
+from typing import Any, NamedTuple, final
 
 from steno.message import UserMessage
 
@@ -20,27 +21,34 @@ class Steering(StrEnum):
     """At once: what the model says and what tools do is stopped, and stays on record."""
 
 
+class Steered(NamedTuple):
+    """A message that is to be heard, and what is noted beside it in the record."""
+
+    message: UserMessage
+    noted: Mapping[str, Any]
+
+
 @final
 class Wheel:
     """Holds messages until it is time for them."""
 
     def __init__(self) -> None:
         """Start with none."""
-        self._waiting: dict[Steering, deque[UserMessage]] = {policy: deque() for policy in Steering}
+        self._waiting: dict[Steering, deque[Steered]] = {policy: deque() for policy in Steering}
 
-    def put(self, message: UserMessage, policy: Steering) -> None:
+    def put(self, steered: Steered, policy: Steering) -> None:
         """Take a message."""
-        self._waiting[policy].append(message)
+        self._waiting[policy].append(steered)
 
-    def after_calls(self) -> list[UserMessage]:
+    def after_calls(self) -> list[Steered]:
         """Return what is to be heard before the next request."""
         return self._take(Steering.INTERRUPT) + self._take(Steering.AFTER_CALLS)
 
-    def after_run(self) -> list[UserMessage]:
+    def after_run(self) -> list[Steered]:
         """Return everything that has not been heard."""
         return self.after_calls() + self._take(Steering.AFTER_RUN)
 
-    def _take(self, policy: Steering) -> list[UserMessage]:
+    def _take(self, policy: Steering) -> list[Steered]:
         taken = list(self._waiting[policy])
         self._waiting[policy].clear()
         return taken

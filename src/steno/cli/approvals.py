@@ -9,10 +9,10 @@ import msgspec
 
 from steno.agent.interrupted import decide_later
 from steno.call import AnyToolCall
-from steno.cli.commands import Commands
+from steno.cli.commands import Commands, add_store_option
 from steno.cli.compose import user_name
 from steno.cli.paper import Paper, note, print_object
-from steno.cli.place import LAST, add_store_option, existing_store, find_session, one_of
+from steno.cli.place import LAST, existing_store, find_session, one_of
 from steno.cli.seal import OwnSeal
 from steno.conversation import Conversation
 from steno.printable import on_one_line, printable

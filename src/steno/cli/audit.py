@@ -11,13 +11,12 @@ import msgspec
 
 from steno.chain import Verification
 from steno.cli import moments
-from steno.cli.commands import Commands
+from steno.cli.commands import Commands, add_store_option
 from steno.cli.log import Log
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.place import (
     UNREADABLE,
     Troubles,
-    add_store_option,
     existing_store,
     find_session,
     headers_of,
@@ -188,12 +187,14 @@ def _by(entry: Entry) -> str:
 # -- verify ----------------------------------------------------------------------------------
 
 
-class _Verdict(NamedTuple):
+class Verdict(NamedTuple):
     """What is to be said about a session."""
 
     session: str
     found: Verification | None
+    """None where it cannot be read."""
     problem: str | None
+    """None where nothing is wrong."""
     place: int | None = None
     """The record that has the digest asked for."""
 
@@ -209,11 +210,11 @@ def _verify(options: argparse.Namespace) -> int:
             sessions = [find_session(store, options.session)]
         if len(sessions) == 1:
             with working("verifying the session"):
-                verdicts = [_verdict(store, sessions[0], options.head)]
+                verdicts = [verdict_on(store, sessions[0], options.head)]
         else:
             with progress("verifying sessions", len(sessions)) as shown:
                 verdicts = [
-                    _verdict(store, session, options.head) for session in shown.counting(sessions)
+                    verdict_on(store, session, options.head) for session in shown.counting(sessions)
                 ]
     for verdict in verdicts:
         if options.json:
@@ -229,42 +230,51 @@ def _verify(options: argparse.Namespace) -> int:
     return max(troubles.tell(), status) if status != _BROKEN else _BROKEN
 
 
-def _verdict(store: Store, session: str, head: str | None) -> _Verdict:
+def verdict_on(store: Store, session: str, head: str | None = None) -> Verdict:
+    """Check a session, and whether it holds the digest of a head if one is given.
+
+    Raises Missing if there is no such session.
+    """
     try:
         found = store.verify(session)
     except UNREADABLE as exc:
-        return _Verdict(session, None, str(exc))
+        return Verdict(session, None, str(exc))
     if found.bad is not None:
-        return _Verdict(session, found, str(found.bad))
+        return Verdict(session, found, str(found.bad))
     if head is None:
-        return _Verdict(session, found, None)
+        return Verdict(session, found, None)
     for record in store.records(session):
         if record.digest == head:
-            return _Verdict(session, found, None, record.seq)
+            return Verdict(session, found, None, record.seq)
     problem = (
         "the chain does not hold this digest: it is another session, or its past was rewritten"
     )
-    return _Verdict(session, found, problem)
+    return Verdict(session, found, problem)
 
 
-def _tell(verdict: _Verdict, *, is_one_of_many: bool) -> None:
-    found, paper = verdict.found, Paper()
-    assert found is not None
+def counts_in_words(found: Verification) -> str:
+    """Say how much was checked, and what could not be."""
     parts = [counted(found.entries, "entry", "entries")]
     if found.redacted:
         parts.append(f"the content of {found.redacted:,} taken out")
     if found.foreign:
         parts.append(f"{found.foreign:,} of a newer version, whose content was not checked")
+    return ", ".join(parts)
+
+
+def _tell(verdict: Verdict, *, is_one_of_many: bool) -> None:
+    found, paper = verdict.found, Paper()
+    assert found is not None
+    shown = counts_in_words(found)
     if verdict.place is not None:
-        parts.append(f"the digest is that of record {verdict.place}")
-    shown = ", ".join(parts)
+        shown += f", the digest is that of record {verdict.place}"
     paper.line(("intact", "bold green"), f"  {on_one_line(verdict.session)}  {shown}")
     if not is_one_of_many:
         for branch, digest in found.heads.items():
             paper.line("  ", (digest or "(nothing yet)", "cyan"), f"  {on_one_line(branch)}")
 
 
-def _described(verdict: _Verdict) -> dict[str, Any]:
+def _described(verdict: Verdict) -> dict[str, Any]:
     found = verdict.found
     described: dict[str, Any] = {
         "session": verdict.session,

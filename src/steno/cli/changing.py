@@ -7,7 +7,7 @@ import getpass
 import sys
 from typing import Final
 
-from steno.cli.log import Log, is_like_a_number
+from steno.cli.log import Log, check_label
 from steno.cli.paper import note
 from steno.cli.place import existing_store, find_session
 from steno.cli.words import gist_of, type_of
@@ -62,8 +62,7 @@ def _clone(store: Store, session: str, branch: str | None, at: str | None) -> st
 
 def label(options: argparse.Namespace) -> int:
     """Give an entry a name."""
-    if not options.text.strip() or is_like_a_number(options.text.strip()):
-        raise InvalidValue("label: it is blank or reads like a number; call the entry otherwise")
+    check_label(options.text)
     with existing_store(options) as store:
         session = find_session(store, options.session)
         log = Log.read(store, session)

@@ -35,3 +35,14 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a number, not {on_one_line(text)}") from None
+
+
+def add_store_option(parser: argparse.ArgumentParser) -> None:
+    """Let a command be told which store to use."""
+    parser.add_argument(
+        "--store",
+        default=argparse.SUPPRESS,  # so that it may stand before or behind the command
+        metavar="ADDRESS",
+        help="sqlite:FILE, jsonl:FOLDER or postgresql://...; else what the environment variable "
+        "STENO_STORE says, or the setting `store`; else sqlite:~/.local/share/steno/steno.db",
+    )

@@ -28,11 +28,10 @@ from steno.cli.place import quietly_opened
 from steno.cli.prompt import Surroundings, build_system_prompt
 from steno.cli.saying import Said
 from steno.cli.seal import OwnSeal
-from steno.cli.session import Start, folder_of, fork_if_wanted, new_session, open_session
+from steno.cli.session import Start, folder_of, go_on, new_session, open_session
 from steno.cli.settings import ModelSettings, Settings
 from steno.context import counter_for, estimate_tokens
 from steno.conversation import Conversation
-from steno.entry import Mode
 from steno.errors import InvalidValue, StenoError, Unavailable
 from steno.ports import Provider, Tool
 from steno.providers.finding import Found
@@ -82,11 +81,16 @@ class Equipment(NamedTuple):
     notes: tuple[str, ...] = ()
     """What a person should know of it."""
 
+    @property
+    def target(self) -> Target:
+        """What is asked of the model, and what it can."""
+        return target_for(self.found, self.settings)
+
     def agent_for(
         self, conversation: Conversation, *, runner: Runs, gate: Decides | None = None
     ) -> Agent:
         """Make an agent for a conversation; another gate may stand before the usual one."""
-        target = target_for(self.found, self.settings)
+        target = self.target
         return Agent(
             self.provider,
             conversation,
@@ -124,30 +128,26 @@ async def compose(
     """
     settings = loaded.settings
     async with AsyncExitStack() as stack:
-        store = None if start.is_new else stack.enter_context(_store(settings, is_new=False))
+        store = None if start.is_new else stack.enter_context(store_for(settings, is_new=False))
         going_on = None if store is None else open_session(store, start)
         found = await choose_model(loaded, "" if going_on is None else going_on.model or "")
         equipment = await stack.enter_async_context(
             equip(loaded, found, start.folder, approver, outside, say=say, notify=notify)
         )
-        target = target_for(found, settings)
-        told, notes = _system_prompt(loaded, start.folder)
+        told, notes = system_prompt(loaded, start.folder)
         said = await read(equipment.opened, going_on)
-        if found.vendor == EMBEDDED:
-            _check_room(found, target, said.text if going_on is not None else told + said.text)
+        check_room(equipment, said.text if going_on is not None else told + said.text)
         if store is None:
-            store = stack.enter_context(_store(settings) if keeps else MemoryStore())
+            store = stack.enter_context(store_for(settings) if keeps else MemoryStore())
         conversation = going_on  # which is false where it is empty
         if conversation is None:
             conversation = new_session(store, start.folder, told, settings.mode)
-        fork_if_wanted(conversation, start)
-        if mode is not None and conversation.mode is not Mode(mode):
-            conversation.change_mode(mode)
+        go_on(conversation, start, mode)
         agent = equipment.agent_for(conversation, runner=Runner(store))
-        notes += (*equipment.notes, *said.notes, *_notes(settings, found, start.folder))
+        notes += (*equipment.notes, *said.notes, *notes_on(equipment, start.folder))
         if going_on is not None:
-            notes += tuple(_notes_on_session(store, going_on, start.folder))
-        yield Harness(agent, store, found, target, equipment.tools, said, notes)
+            notes += tuple(notes_on_session(store, going_on, start.folder))
+        yield Harness(agent, store, found, equipment.target, equipment.tools, said, notes)
 
 
 @asynccontextmanager
@@ -220,7 +220,7 @@ def user_name() -> str | None:
         return None
 
 
-def _store(settings: Settings, *, is_new: bool = True) -> Store:
+def store_for(settings: Settings, *, is_new: bool = True) -> Store:
     """Open the store; where a session is to go on and there is no store, nothing is in it."""
     address = default_address() if settings.store is None else read_address(settings.store)
     if not is_new and not address.is_there:
@@ -231,17 +231,21 @@ def _store(settings: Settings, *, is_new: bool = True) -> Store:
         raise Unavailable(f"{exc}; --no-session does without a store") from exc
 
 
-def _check_room(found: Found, target: Target, said: str) -> None:
+def check_room(equipment: Equipment, said: str) -> None:
     """Refuse what an embedded model cannot read, before it is loaded. Raises InvalidValue."""
-    tokens, room = estimate_tokens(said), target.context_tokens
-    if room is not None and tokens > room:
+    found, room = equipment.found, equipment.target.context_tokens
+    if found.vendor != EMBEDDED or room is None:
+        return
+    tokens = estimate_tokens(said)
+    if tokens > room:
         raise InvalidValue(
             f"prompt: it takes about {tokens:,} tokens, and {found.name} reads {room:,} at once; "
             "say less, name files instead of their content, or choose another by --model"
         )
 
 
-def _system_prompt(loaded: Loaded, folder: Path) -> tuple[str, tuple[str, ...]]:
+def system_prompt(loaded: Loaded, folder: Path) -> tuple[str, tuple[str, ...]]:
+    """Return what a model reads first in a folder, and what a person should know of it."""
     settings = loaded.settings
     own = None if loaded.user_file is None else loaded.user_file.parent
     instructions = read_instructions(folder, loaded.project, own)
@@ -279,7 +283,9 @@ def _telemetry(settings: Settings) -> Telemetry:
 # -- what a person should know -----------------------------------------------------------------
 
 
-def _notes(settings: Settings, found: Found, folder: Path) -> Iterator[str]:
+def notes_on(equipment: Equipment, folder: Path) -> Iterator[str]:
+    """Tell of the model and of the folder what may come as a surprise."""
+    settings, found = equipment.settings, equipment.found
     if found.looked:
         yield f"no model was named; {found.name} is there ({found.how})"
     if settings.max_cost is not None and price_of(found.name) is None:
@@ -289,7 +295,8 @@ def _notes(settings: Settings, found: Found, folder: Path) -> Iterator[str]:
         yield f"{folder}: your home folder is in it, with all that it holds; a project is safer"
 
 
-def _notes_on_session(store: Store, conversation: Conversation, folder: Path) -> Iterator[str]:
+def notes_on_session(store: Store, conversation: Conversation, folder: Path) -> Iterator[str]:
+    """Tell if a session that goes on was begun in another folder."""
     begun_in = folder_of(store.header(conversation.id))
     if begun_in is not None and begun_in != str(folder):
         yield f"session: it was begun in {begun_in}, and goes on in {folder}"

@@ -17,13 +17,13 @@ import msgspec
 
 from steno import __version__
 from steno.cli.choosing import choose_model
-from steno.cli.commands import Commands
+from steno.cli.commands import Commands, add_store_option
 from steno.cli.configuration import Loaded, load_settings
 from steno.cli.folders import config_folder, working_folder
 from steno.cli.grants import GrantsFile
 from steno.cli.instructions import read_instructions
 from steno.cli.paper import Column, Paper, print_object
-from steno.cli.place import add_store_option, address_of, quietly_opened
+from steno.cli.place import address_of, quietly_opened
 from steno.cli.servers import CONFIGURED, FILE_NAME, find_servers
 from steno.cli.settings import Recogniser
 from steno.cli.standing import standing

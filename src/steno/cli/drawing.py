@@ -30,21 +30,21 @@ def tree(options: argparse.Namespace) -> int:
     """Draw the entries of a session."""
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
-    shape = _Shape(log)
+    shape = Shape(log)
     if options.json:
         for entry in log.entries.values():
             print_object(msgspec.json.encode(shape.described(entry)))
         return 0
     paper = Paper()
     paper.line(("session ", "dim"), on_one_line(log.header.id))
-    for row in _folded(shape, list(shape.rows()), is_whole=options.all):
+    for row in folded(shape, is_whole=options.all, advice=" (--all shows them)"):
         paper.line(*row, is_cut=True)
     for name in [name for name, head in log.heads.items() if head is None]:
         paper.line(("(nothing yet)", "dim"), *shape.names([name]))
     return 0
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """One line of the drawing: an entry, or a turn to the right where it is None."""
 
     rails: str
@@ -52,10 +52,11 @@ class _Row(NamedTuple):
 
 
 @final
-class _Shape:
+class Shape:
     """What the drawing of a session follows from."""
 
     def __init__(self, log: Log) -> None:
+        """Take a session. Raises Damaged if entries are missing from it."""
         self.log = log
         self.children: dict[str | None, list[Entry]] = {None: []}
         for entry in log.entries.values():
@@ -72,15 +73,15 @@ class _Shape:
             self.labels.setdefault(target, []).append(label)
         self.on_active_path = {entry.id for entry in log.path()}
 
-    def rows(self) -> Iterator[_Row]:
+    def rows(self) -> Iterator[Row]:
         """Return the lines of the drawing from top to bottom."""
         # What is still to be drawn, the next one last: an entry, and how far right it is.
         waiting = [(root, 0, False) for root in reversed(self._ordered(None))]
         while waiting:
             entry, depth, turns_right = waiting.pop()
             if turns_right:
-                yield _Row("| " * (depth - 1) + "|\\", None)
-            yield _Row("| " * depth, entry)
+                yield Row("| " * (depth - 1) + "|\\", None)
+            yield Row("| " * depth, entry)
             following = self._ordered(entry.id)
             waiting += [(child, depth, False) for child in following[-1:]]
             waiting += [(child, depth + 1, True) for child in reversed(following[:-1])]
@@ -102,7 +103,7 @@ class _Shape:
             or steers
         )
 
-    def drawn(self, row: _Row) -> list[Styled]:
+    def drawn(self, row: Row) -> list[Styled]:
         """Return the pieces of a line."""
         entry = row.entry
         if entry is None:
@@ -144,21 +145,24 @@ class _Shape:
         }
 
 
-def _folded(shape: _Shape, rows: list[_Row], *, is_whole: bool) -> Iterator[list[Styled]]:
-    """Return the lines to print, one for each long run of entries that nothing is special about."""
-    run: list[_Row] = []
-    for row in rows:
+def folded(shape: Shape, *, is_whole: bool, advice: str = "") -> Iterator[list[Styled]]:
+    """Return the lines to print, one for each long run of entries that nothing is special about.
+
+    What such a line says ends with `advice` on how to see them.
+    """
+    run: list[Row] = []
+    for row in shape.rows():
         if row.entry is not None and not is_whole and not shape.is_remarkable(row.entry):
             run.append(row)
             continue
-        yield from _run(shape, run)
+        yield from _run(shape, run, advice)
         run = []
         yield shape.drawn(row)
-    yield from _run(shape, run)
+    yield from _run(shape, run, advice)
 
 
-def _run(shape: _Shape, run: list[_Row]) -> Iterator[list[Styled]]:
+def _run(shape: Shape, run: list[Row], advice: str) -> Iterator[list[Styled]]:
     if len(run) <= _MOST_UNFOLDED:
         yield from map(shape.drawn, run)
     else:
-        yield [(f"{run[0].rails}: … {len(run):,} entries (--all shows them)", "dim")]
+        yield [(f"{run[0].rails}: … {len(run):,} entries{advice}", "dim")]

@@ -13,11 +13,11 @@ import msgspec
 
 from steno.aside import bring_back
 from steno.cli.choosing import FLAG, naming
-from steno.cli.commands import Commands, Misused, count
+from steno.cli.commands import Commands, Misused, add_store_option, count
 from steno.cli.log import Log
 from steno.cli.looking import load_settings_to_look
 from steno.cli.paper import Paper, note, print_object
-from steno.cli.place import add_store_option, existing_store, find_session
+from steno.cli.place import existing_store, find_session
 from steno.cli.words import passages_of
 from steno.codec import encode_message
 from steno.context import Built, Change, ContextBuilder, Target, counter_for
@@ -114,6 +114,22 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def seen_otherwise(
+    store: Store, log: Log, name: str, *, vendors: Mapping[str, Vendor], target: Target
+) -> list[str]:
+    """Return what a model would see of the active branch otherwise than it is on record, in words.
+
+    Raises InvalidRequest if there is nothing that could be sent.
+    """
+    seer = _seer(name, parse_model_name(name, vendors), vendors)
+    built = ContextBuilder(count=counter_for(seer.model)).build(
+        log.path(), target, bring_back=partial(_whole, store)
+    )
+    view = _View(log, log.active, seer, built, _losses(seer, built.request))
+    over = ["this is more than the model can read"] if built.is_over_budget else []
+    return [*_differences(view), *over]
+
+
 # -- who sees it -----------------------------------------------------------------------------
 
 
@@ -184,7 +200,7 @@ def _print(paper: Paper, view: _View, *, is_full: bool) -> None:
     for message, source in zip(built.request.messages, built.sources, strict=True):
         _print_message(paper, message, _number(view.log, source), is_full=is_full)
     paper.line()
-    for line in _report(view):
+    for line in _differences(view) or ["nothing is seen otherwise than it is on record"]:
         paper.line(line)
     if built.is_over_budget:
         paper.line(("this is more than the model can read", "bold red"))
@@ -205,10 +221,9 @@ def _print_message(paper: Paper, message: Message, number: str, *, is_full: bool
     paper.line(*name, f"  {cut(text, max(room, 1))}")
 
 
-def _report(view: _View) -> list[str]:
+def _differences(view: _View) -> list[str]:
     lines = [_change_in_words(change, view.log) for change in view.built.changes]
-    lines += [_loss_in_words(loss, view) for loss in view.losses]
-    return lines or ["nothing is seen otherwise than it is on record"]
+    return lines + [_loss_in_words(loss, view) for loss in view.losses]
 
 
 def _change_in_words(change: Change, log: Log) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from steno.cli.commands import Commands
+from steno.cli.commands import Commands, add_store_option
 from steno.cli.compose import user_name
 from steno.cli.log import Log
 from steno.cli.paper import note
-from steno.cli.place import add_store_option, existing_store, find_session
+from steno.cli.place import existing_store, find_session
 from steno.cli.words import type_of
 from steno.entry import Feedback
 from steno.errors import InvalidValue

@@ -236,7 +236,8 @@ def _escaped(character: str) -> str:
 # -- commands --------------------------------------------------------------------------------------
 
 _COLUMNS: Final = (Column("for", "cyan", may_shrink=True), Column("rule"))
-_SCOPES: Final = {Scope.PROJECT: "this project", Scope.USER: "the user"}
+SCOPES: Final = {Scope.PROJECT: "this project", Scope.USER: "the user"}
+"""For whom something is allowed, in words."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -278,7 +279,7 @@ def add_commands(commands: Commands) -> None:
 def _add_rule(parser: argparse.ArgumentParser, *, is_required: bool) -> None:
     parser.add_argument("rule", metavar="RULE", help="a tool, or bash(git log *), write(src/**)")
     scopes = parser.add_mutually_exclusive_group(required=is_required)
-    for scope, whom in _SCOPES.items():
+    for scope, whom in SCOPES.items():
         scopes.add_argument(
             f"--{scope}", dest="scope", action="store_const", const=scope, help=f"for {whom}"
         )
@@ -312,20 +313,34 @@ def _allow(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
         raise Misused(f"--folder: there is no folder {on_one_line(str(options.folder))}")
     try:
-        check_tool(Rule.parse(options.rule))
+        rule = read_rule(options.rule)
     except InvalidValue as exc:
-        raise Misused(f"rule: {str(exc).removeprefix('rule: ')}") from None
-    GrantsFile(options.folder).add(options.rule, options.scope)
-    note(f"allowed for {_SCOPES[options.scope]}: {on_one_line(options.rule)}")
+        raise Misused(str(exc)) from None
+    GrantsFile(options.folder).add(str(rule), options.scope)
+    note(f"allowed for {SCOPES[options.scope]}: {on_one_line(options.rule)}")
     return 0
+
+
+def read_rule(text: str) -> Rule:
+    """Read a rule that is about a tool there is. Raises InvalidValue, which says what to write."""
+    try:
+        rule = Rule.parse(text)
+        check_tool(rule)
+    except InvalidValue as exc:
+        raise InvalidValue(f"rule: {str(exc).removeprefix('rule: ')}") from None
+    return rule
 
 
 def _revoke(options: argparse.Namespace) -> int:
-    grants = GrantsFile(options.folder)
-    scopes = _SCOPES if options.scope is None else (options.scope,)
-    revoked = [scope for scope in scopes if grants.revoke(options.rule, scope)]
+    revoked = revoke_rule(GrantsFile(options.folder), options.rule, options.scope)
     if not revoked:
         raise Missing("revoke: this rule is not allowed here; `steno permissions list` shows which")
     for scope in revoked:
-        note(f"no longer allowed for {_SCOPES[scope]}: {on_one_line(options.rule)}")
+        note(f"no longer allowed for {SCOPES[scope]}: {on_one_line(options.rule)}")
     return 0
+
+
+def revoke_rule(grants: GrantsFile, text: str, scope: Scope | None = None) -> tuple[Scope, ...]:
+    """Allow a rule no longer, wherever it was allowed or for one scope; return for which it was."""
+    scopes = SCOPES if scope is None else (scope,)
+    return tuple([each for each in scopes if grants.revoke(text, each)])

@@ -48,7 +48,6 @@ from steno.printable import on_one_line
 from steno.value import is_text, replace_lone_surrogates
 
 AT_LIMIT: Final = 4
-FORMATS: Final = ("text", "json", "stream-json")
 _STATUSES: Final = {
     Ending.DONE: 0,
     Ending.FAILED: 1,
@@ -80,10 +79,11 @@ def run_headless(options: argparse.Namespace) -> int:
     start = Start(
         working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
     )
-    _check(options, start)
+    check_session_options(options, start)
+    if options.ask and not has_terminal():
+        options.parser.error(f"--ask: {NO_TERMINAL}; --allow and --yes ask nobody")
     words = _words(options)
-    flags: dict[str, Any] = {name: getattr(options, name) for name in _FLAGS}
-    loaded = load_settings(flags=flags | {"store": getattr(options, "store", None)})
+    loaded = load_settings(flags=flags_of(options))
     job = _Job(options, loaded, start, words, _teller(options))
     try:
         return asyncio.run(_go(job))
@@ -91,15 +91,20 @@ def run_headless(options: argparse.Namespace) -> int:
         job.teller.close()
 
 
-def _check(options: argparse.Namespace, start: Start) -> None:
+def flags_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that are settings as well."""
+    flags: dict[str, Any] = {name: getattr(options, name) for name in _FLAGS}
+    return flags | {"store": getattr(options, "store", None)}
+
+
+def check_session_options(options: argparse.Namespace, start: Start) -> None:
+    """Refuse what makes no sense together, and exit."""
     if start.fork is not None and start.is_new:
         options.parser.error("--fork: needs --continue or --resume, which say what to fork")
     if options.retry and start.is_new:
         options.parser.error("--retry: needs --continue or --resume, which say where to try again")
     if options.retry and (options.prompt is not None or options.images):
         options.parser.error("--retry: says again what was said; leave out -p and --image")
-    if options.ask and not has_terminal():
-        options.parser.error(f"--ask: {NO_TERMINAL}; --allow and --yes ask nobody")
     if not start.is_new and (options.system_prompt or options.append_system_prompt):
         options.parser.error("--system-prompt: a session that goes on has one already")
 

@@ -13,12 +13,12 @@ import msgspec
 
 from steno.agent.pointing import Pointed, Pointers
 from steno.cli import moments
-from steno.cli.commands import Commands
+from steno.cli.commands import Commands, add_store_option
 from steno.cli.findings import Facts, facts_of, name_of
 from steno.cli.log import Log
 from steno.cli.looking import load_settings_to_look
 from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.place import LAST, add_store_option, existing_store, find_session
+from steno.cli.place import LAST, existing_store, find_session
 from steno.cli.session import folder_of
 from steno.content import FileReference, Image, ImageFile, Resource
 from steno.entry import Compaction, Entry, ResolutionStatus

@@ -84,11 +84,11 @@ def _row(summary: Summary, length: int) -> list[str]:
         f"{summary.entries:,}",
         str(len(summary.branches)),
         moments.age(changed_at(summary), utc_now()),
-        _shown_folder(folder_of(summary.header)),
+        shown_folder(folder_of(summary.header)),
     ]
 
 
-def _shown_folder(folder: str | None) -> str:
+def shown_folder(folder: str | None) -> str:
     """Return a folder as one would write it: below the home folder with ~."""
     home = home_folder(os.environ)
     if folder is None:
@@ -117,14 +117,15 @@ def search(options: argparse.Namespace) -> int:
     troubles = Troubles()
     with existing_store(options) as store:
         headers = headers_of(store, troubles)
-        titled = _titled(headers, " ".join(options.words))[: options.limit]
+        words = " ".join(options.words)
+        with_title = titled(headers, words)[: options.limit]
         # One more than is printed tells whether there is more.
-        found = _found(store, headers, " ".join(options.words), options.limit + 1, troubles)
-        hits = found[: options.limit]
+        all_hits = found(store, headers, words, options.limit + 1, troubles)
+        hits = all_hits[: options.limit]
         numbers = _numbers(store, hits)
         length = shortest(header.id for header in headers)
     if options.json:
-        for header in titled:
+        for header in with_title:
             print_object(msgspec.json.encode(_described_title(header)))
         for hit in hits:
             described = {
@@ -136,18 +137,18 @@ def search(options: argparse.Namespace) -> int:
                 "snippet": hit.snippet,
             }
             print_object(msgspec.json.encode(described))
-    elif hits or titled:
-        rows = [_title_row(header, length) for header in titled]
+    elif hits or with_title:
+        rows = [_title_row(header, length) for header in with_title]
         rows += [_hit_row(hit, numbers.get((hit.session, hit.entry.id)), length) for hit in hits]
         Paper().table(_HITS, rows)
     elif not troubles:
         note("no entry and no title holds all of these words")
-    if len(found) > len(hits):
+    if len(all_hits) > len(hits):
         note(f"there are more than {counted(len(hits), 'entry', 'entries')}; see --limit")
     return troubles.tell()
 
 
-def _titled(headers: list[Header], text: str) -> list[Header]:
+def titled(headers: list[Header], text: str) -> list[Header]:
     """Return the sessions whose titles hold all the words, the newest first."""
     wanted = frozenset(words_of(text))
     found = [header for header in headers if wanted and wanted.issubset(words_of(_title(header)))]
@@ -175,8 +176,14 @@ def _described_title(header: Header) -> dict[str, object]:
     }
 
 
-def _found(
-    store: Store, headers: list[Header], text: str, limit: int, troubles: Troubles
+def found(
+    store: Store,
+    headers: list[Header],
+    text: str,
+    limit: int,
+    troubles: Troubles,
+    *,
+    is_shown: bool = True,
 ) -> list[Hit]:
     """Find entries; where one session cannot be read, those of the others."""
     if type(store).search is not Store.search:  # it has an index, which takes no time to speak of
@@ -184,7 +191,7 @@ def _found(
             return store.search(text, limit=limit)
     wanted = frozenset(words_of(text))
     hits: list[Hit] = []
-    with progress("searching sessions", len(headers)) as shown:
+    with progress("searching sessions", len(headers), is_shown=is_shown) as shown:
         for header in shown.counting(headers if wanted else ()):
             with troubles.passing_over(header.id):
                 for record in store.records(header.id):

@@ -12,7 +12,7 @@ from typing import Final, final
 from steno.cli.place import length_of, one_of
 from steno.cli.progress import progress
 from steno.entry import Entry
-from steno.errors import Damaged, Missing
+from steno.errors import Damaged, InvalidValue, Missing
 from steno.printable import on_one_line, printable
 from steno.record import MAIN, Header, Record
 from steno.store import Store
@@ -107,6 +107,8 @@ class Log:
         return self._by_number[number]
 
 
-def is_like_a_number(name: str) -> bool:
-    """Tell whether a name would be taken for the number of an entry, or looks like it."""
-    return name.startswith("#") or name.isdigit()
+def check_label(text: str) -> None:
+    """Refuse what no entry can be called: it would be taken for a number. Raises InvalidValue."""
+    name = text.strip()
+    if not name or name.startswith("#") or name.isdigit():
+        raise InvalidValue("label: it is blank or reads like a number; call the entry otherwise")

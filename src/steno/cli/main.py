@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _with_command(given: list[str]) -> list[str]:
     """Return the arguments with the command that is meant where none is named: `steno -p PROMPT`."""
     if not given:
-        return ["--help"]
+        return ["run"] if sys.stdin.isatty() and sys.stdout.isatty() else ["--help"]
     names_none = given[0].startswith("-") and given[0] not in _OF_ITS_OWN
     return ["run", *given] if names_none else given
 
@@ -126,7 +126,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         prog="steno",
         description="Let a model work; keep, translate and replay what a person, a model and tools "
         "say to each other.",
-        epilog="'steno -p PROMPT' lets a model work on something ('steno run --help' tells more); "
+        epilog="'steno' alone opens the terminal, 'steno -p PROMPT' lets a model work on something ('steno run --help' tells more); "
         "'steno COMMAND --help' tells more about a command.",
     )
     parser.add_argument("--version", action="version", version=f"steno {__version__}")

@@ -130,7 +130,7 @@ async def list_tools(desk: Desk) -> int:
         for tool in offered.tools:
             print_object(msgspec.json.encode(_described_tool(tool)))
     elif offered.tools:
-        Paper().table(_TOOLS, [_tool_row(tool) for tool in offered.tools])
+        Paper().table(_TOOLS, [tool_row(tool) for tool in offered.tools])
     return 0
 
 
@@ -165,7 +165,8 @@ def _described_tool(tool: McpTool) -> dict[str, Any]:
     }
 
 
-def _tool_row(tool: McpTool) -> list[str]:
+def tool_row(tool: McpTool) -> list[str]:
+    """Return what a table shows of a tool."""
     definition = tool.definition
     said = definition.description.removeprefix(f"[MCP server {tool.server}] ")
     first = said.partition("\n")[0]
@@ -188,13 +189,14 @@ async def list_resources(desk: Desk) -> int:
         for name, resource in listed:
             print_object(msgspec.json.encode({"server": name, **resource._asdict()}))
     elif listed:
-        Paper().table(_RESOURCES, [_resource_row(name, one) for name, one in listed])
+        Paper().table(_RESOURCES, [resource_row(name, one) for name, one in listed])
     elif status == 0 and answers:
         note("no resources are offered")
     return status
 
 
-def _resource_row(server: str, resource: ListedResource) -> list[str]:
+def resource_row(server: str, resource: ListedResource) -> list[str]:
+    """Return what a table shows of a resource."""
     template = " (fill in what is in braces)" if resource.is_template else ""
     return [
         server,
@@ -215,14 +217,15 @@ async def list_prompts(desk: Desk) -> int:
         for prompt in offered.prompts:
             print_object(msgspec.json.encode(_described_prompt(prompt)))
     elif offered.prompts:
-        rows = [[_usage(prompt), on_one_line(prompt.description)] for prompt in offered.prompts]
+        rows = [[usage_of(prompt), on_one_line(prompt.description)] for prompt in offered.prompts]
         Paper().table(_PROMPTS, rows)
     elif asked and not offered.notes:
         note("no prompts are offered")
     return _FAILED if offered.notes and not offered.prompts else 0
 
 
-def _usage(prompt: SlashPrompt) -> str:
+def usage_of(prompt: SlashPrompt) -> str:
+    """Return how a prompt is called, and with what."""
     words = [f"{one.name}=…" if one.is_required else f"[{one.name}=…]" for one in prompt.arguments]
     return on_one_line(" ".join((prompt.command, *words)))
 

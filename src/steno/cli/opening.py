@@ -138,30 +138,31 @@ def _transport() -> Transport:
     return cast("Transport", transport)
 
 
-def image_on_disk(path: str, workspace: Workspace) -> str | bytes:
+def image_on_disk(path: str, workspace: Workspace, *, place: str) -> str | bytes:
     """Return an image that a person names: its path in the workspace, or else its bytes.
 
     Whoever types a path at a shell may name any file that he can read. Bytes are looked at before
-    they are kept. Raises OSError, InvalidValue.
+    they are kept. `place` is where it was named. Raises OSError, InvalidValue.
     """
+    name = on_one_line(path)
     try:
         real = Path(path).expanduser().resolve(strict=True)
     except RuntimeError:  # of somebody whom the system does not know
-        raise InvalidValue(f"--image: {on_one_line(path)} is in no home folder there is") from None
+        raise InvalidValue(f"{place}: {name} is in no home folder there is") from None
     if any(real.is_relative_to(root) for root in workspace.roots):
         return workspace.spelled(str(real))
-    return _image_bytes(real, on_one_line(path))
+    if not real.is_file():  # a pipe may never say anything, and a device may never end
+        raise InvalidValue(f"{place}: {name} is no file")
+    with real.open("rb") as opened_file:
+        return checked_image(opened_file.read(MOST_FILE_BYTES + 1), f"{place}: {name}")
 
 
-def _image_bytes(file: Path, name: str) -> bytes:
-    if not file.is_file():  # a pipe may never say anything, and a device may never end
-        raise InvalidValue(f"--image: {name} is no file")
-    with file.open("rb") as opened_file:
-        data = opened_file.read(MOST_FILE_BYTES + 1)
+def checked_image(data: bytes, name: str) -> bytes:
+    """Return bytes that are an image, and not too many. Raises InvalidValue."""
     if len(data) > MOST_FILE_BYTES:
-        raise InvalidValue(f"--image: {name} has more than {MOST_FILE_BYTES:,} bytes")
+        raise InvalidValue(f"{name} has more than {MOST_FILE_BYTES:,} bytes")
     try:
         check_kind(data)
     except BadImage as exc:
-        raise InvalidValue(f"--image: {name} {exc}") from None
+        raise InvalidValue(f"{name} {exc}") from None
     return data

@@ -32,17 +32,6 @@ _SHORTEST: Final = 13
 _MOST_CANDIDATES: Final = 5
 
 
-def add_store_option(parser: argparse.ArgumentParser) -> None:
-    """Let a command be told which store to use."""
-    parser.add_argument(
-        "--store",
-        default=argparse.SUPPRESS,  # so that it may stand before or behind the command
-        metavar="ADDRESS",
-        help="sqlite:FILE, jsonl:FOLDER or postgresql://...; else what the environment variable "
-        f"{VARIABLE} says, or the setting `store`; else sqlite:~/.local/share/steno/steno.db",
-    )
-
-
 # -- stores ----------------------------------------------------------------------------------
 
 
@@ -104,10 +93,11 @@ def quietly_opened(address: Address, *, create: bool = True) -> Store:
 # -- sessions --------------------------------------------------------------------------------
 
 
-def find_session(store: Store, name: str) -> str:
+def find_session(store: Store, name: str, *, is_shown: bool = True) -> str:
     """Return the id of the session that is meant: by its id, the beginning of it, or `last`.
 
-    Raises Missing if there is none or more than one.
+    Raises Missing if there is none or more than one. Without `is_shown` nothing is written to
+    the terminal meanwhile: it may be somebody else's screen.
     """
     try:
         return store.header(name).id
@@ -116,7 +106,7 @@ def find_session(store: Store, name: str) -> str:
     except UNREADABLE:
         return name
     if name == LAST:
-        return _last(store)
+        return _last(store, is_shown=is_shown)
     ids = [header.id for header in headers_of(store, Troubles())]
     return one_of(
         [id for id in ids if name and id.startswith(name)],
@@ -136,8 +126,8 @@ def one_of(candidates: list[str], what: str, advice: str) -> str:
     raise Missing(f"{what}: several begin like this, name one of them: {named}{more}")
 
 
-def _last(store: Store) -> str:
-    summaries = summaries_of(store, Troubles())
+def _last(store: Store, *, is_shown: bool) -> str:
+    summaries = summaries_of(store, Troubles(), is_shown=is_shown)
     if not summaries:
         raise Missing("session: there is none yet")
     return summaries[0].header.id
@@ -192,12 +182,16 @@ def headers_of(store: Store, troubles: Troubles) -> list[Header]:
 
 
 def summaries_of(
-    store: Store, troubles: Troubles, *, are_meant: Callable[[Header], bool] = lambda _: True
+    store: Store,
+    troubles: Troubles,
+    *,
+    are_meant: Callable[[Header], bool] = lambda _: True,
+    is_shown: bool = True,
 ) -> list[Summary]:
     """Return a summary of every session that is meant and can be read, the latest first."""
     summaries: list[Summary] = []
     headers = [header for header in headers_of(store, troubles) if are_meant(header)]
-    with progress("reading sessions", len(headers)) as shown:
+    with progress("reading sessions", len(headers), is_shown=is_shown) as shown:
         for header in shown.counting(headers):
             with troubles.passing_over(header.id):
                 summaries.append(store.summary(header.id))

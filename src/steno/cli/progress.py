@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from math import inf
 from threading import Timer
 from typing import Any, Final, Protocol, TypeVar, final
 
@@ -93,10 +94,10 @@ class Progress:
 
 @contextmanager
 def progress(
-    what: str, total: int | None, *, patience_s: float = _PATIENCE_S
+    what: str, total: int | None, *, patience_s: float = _PATIENCE_S, is_shown: bool = True
 ) -> Generator[Progress]:
-    """Show how far the work inside has come."""
-    shown = Progress(what, total, patience_s=patience_s)
+    """Show how far the work inside has come, unless nothing is to be shown."""
+    shown = Progress(what, total, patience_s=patience_s if is_shown else inf)
     try:
         yield shown
     finally:

@@ -9,10 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from steno.agent.replay import Difference, Replayed, replay
-from steno.cli.commands import Commands
+from steno.cli.commands import Commands, add_store_option
 from steno.cli.log import Log
 from steno.cli.paper import Paper, note, print_object
-from steno.cli.place import add_store_option, existing_store, find_session
+from steno.cli.place import existing_store, find_session
 from steno.cli.progress import working
 from steno.cli.rerunning import rerun_session
 from steno.cli.words import gist_of, type_of

@@ -1,16 +1,22 @@
-"""`steno -p PROMPT`: what it can be told on the command line. What it does is in `headless`."""
+"""`steno` and `steno -p PROMPT`: what they can be told on the command line.
+
+What they do is in `interactive` and in `headless`; only the one that is meant is loaded.
+"""
 
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
 
-from steno.cli.commands import Commands, count, number
-from steno.cli.headless import FORMATS, run_headless
-from steno.cli.place import add_store_option
+from steno.cli.commands import Commands, add_store_option, count, number
+from steno.cli.interactive import is_interactive, run_interactive
+
+FORMATS: Final = ("text", "json", "stream-json")
 
 _EPILOG: Final = """\
 examples:
+  steno                                     # work at the terminal; steno -c goes on with the last session
   steno -p "What does this project do?"
   git diff | steno -p "Review this change." --output-format json
   steno -p "Mend the failing test." --allow 'write(src/**)' --allow 'edit(src/**)' --allow 'bash(pytest *)'
@@ -33,14 +39,20 @@ def add_commands(commands: Commands) -> None:
     """Add the command."""
     run = commands.add_parser(
         "run",
-        help="let a model work: steno -p PROMPT",
-        description="Let a model work on a prompt, with the tools it may use. "
-        "`steno -p ...` is short for `steno run -p ...`.",
+        help="let a model work: steno, or steno -p PROMPT",
+        description="Let a model work with the tools it may use: at the terminal, or on one prompt "
+        "(-p). `steno ...` is short for `steno run ...`.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument(
         "-p", "--prompt", metavar="PROMPT", help="what to do; stdin is appended; - is stdin alone"
+    )
+    run.add_argument(
+        "--plain",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="without -p: work line by line, as screen readers and pipes like it",
     )
     run.add_argument(
         "--output-format",
@@ -64,7 +76,15 @@ def add_commands(commands: Commands) -> None:
     how_much.add_argument(
         "-v", "--verbose", action="store_true", help="also all that a server does not look at"
     )
-    run.set_defaults(run=run_headless, parser=run)
+    run.set_defaults(run=_run, parser=run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if is_interactive(options):
+        return run_interactive(options)
+    headless: Any = import_module("steno.cli.headless")
+    status: int = headless.run_headless(options)
+    return status
 
 
 def _add_session_options(run: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from steno.agent.lookup import is_unanswered, unsent
 from steno.cli.commands import Misused
-from steno.cli.opening import Opened, image_on_disk
+from steno.cli.opening import Opened, checked_image, image_on_disk
 from steno.content import Image, ImageData, RecognitionMode
 from steno.conversation import Conversation
 from steno.inputs.mcp.prompts import expand, parse_command
@@ -27,8 +27,8 @@ class Words(NamedTuple):
 
     said: str
     piped: str = ""
-    images: tuple[str, ...] = ()
-    """Files, or addresses."""
+    images: tuple[str | bytes, ...] = ()
+    """Files and addresses by name, or what was pasted."""
 
 
 class Said(NamedTuple):
@@ -47,9 +47,14 @@ class Said(NamedTuple):
         return "" if self.message is None else self.message.text or ""
 
 
-async def read_words(words: Words, opened: Opened, mode: RecognitionMode) -> Said:
-    """Return what a person says: with what it points at, or what a server has made ready."""
-    pictures = await asyncio.to_thread(_images, words.images, opened.workspace)
+async def read_words(
+    words: Words, opened: Opened, mode: RecognitionMode, *, place: str = "--image"
+) -> Said:
+    """Return what a person says: with what it points at, or what a server has made ready.
+
+    `place` is where images are named. Raises OSError, StenoError for what cannot be read.
+    """
+    pictures = await asyncio.to_thread(_images, words.images, opened.workspace, place)
     read, servers = opened.inputs.prompt, opened.servers
     command = parse_command(words.said)
     if command is None or command.server not in servers.specs:
@@ -84,12 +89,16 @@ def with_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
     return replace(message, content=tuple(blocks))
 
 
-def _images(names: Sequence[str], workspace: Workspace) -> list[str | ImageData]:
-    return [_image(name, workspace) for name in names]
+def _images(
+    images: Sequence[str | bytes], workspace: Workspace, place: str
+) -> list[str | ImageData]:
+    return [_image(image, workspace, place) for image in images]
 
 
-def _image(name: str, workspace: Workspace) -> str | ImageData:
-    if is_address(name):
-        return name
-    found = image_on_disk(name, workspace)
+def _image(image: str | bytes, workspace: Workspace, place: str) -> str | ImageData:
+    if isinstance(image, bytes):
+        return ImageData(checked_image(image, f"{place}: what was pasted"))
+    if is_address(image):
+        return image
+    found = image_on_disk(image, workspace, place=place)
     return found if isinstance(found, str) else ImageData(found)

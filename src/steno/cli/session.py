@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from steno.cli.place import Troubles, find_session, summaries_of
 from steno.conversation import Conversation
-from steno.entry import Mode
+from steno.entry import Entry, Mode
 from steno.errors import Conflict, Missing
 from steno.message import ChatMessage
 from steno.record import Header
@@ -34,32 +34,38 @@ class Start(NamedTuple):
         return self.resume is None and not self.continues
 
 
-def open_session(store: Store, start: Start) -> Conversation:
-    """Open the session that is meant. Raises Missing."""
-    is_named = start.resume is not None
-    return store.open(
-        find_session(store, start.resume or "") if is_named else _last_of(store, start.folder)
-    )
+def open_session(store: Store, start: Start, *, is_shown: bool = True) -> Conversation:
+    """Open the session that is meant, and show how far that is. Raises Missing."""
+    if start.resume is None:
+        return store.open(_last_of(store, start.folder, is_shown=is_shown))
+    return store.open(find_session(store, start.resume, is_shown=is_shown))
 
 
-def fork_if_wanted(conversation: Conversation, start: Start) -> None:
-    """Let the session go on in a branch of its own, if that is wanted. Raises Conflict."""
-    if start.fork is None:
-        return
-    if start.fork in conversation.branches:
-        raise Conflict("--fork: there is a branch of this name; choose another")
-    branch = start.fork or _free_name(conversation.branches)
-    conversation.fork(branch)
-    conversation.switch(branch)
+def go_on(conversation: Conversation, start: Start, mode: str | None) -> None:
+    """Let the session go on as is wanted: in a branch of its own, in a mode. Raises Conflict."""
+    if start.fork is not None:
+        if start.fork in conversation.branches:
+            raise Conflict("--fork: there is a branch of this name; choose another")
+        branch = start.fork or free_name(conversation.branches)
+        conversation.fork(branch)
+        conversation.switch(branch)
+    if mode is not None:
+        set_mode(conversation, Mode(mode))
 
 
-def new_session(store: Store, folder: Path, system_prompt: str, mode: Mode) -> Conversation:
+def new_session(
+    store: Store, folder: Path, system_prompt: str, mode: Mode, *, title: str = ""
+) -> Conversation:
     """Begin a session."""
     first = [ChatMessage.system(system_prompt)] if system_prompt.strip() else []
-    conversation = store.new(first, about={FOLDER: str(folder)})
-    if conversation.mode is not mode:
-        conversation.change_mode(mode)
+    conversation = store.new(first, title=title or None, about={FOLDER: str(folder)})
+    set_mode(conversation, mode)
     return conversation
+
+
+def set_mode(conversation: Conversation, mode: Mode) -> Entry | None:
+    """Change the mode; return the entry that says so, None where it is the same already."""
+    return None if conversation.mode is mode else conversation.change_mode(mode)
 
 
 def folder_of(header: Header) -> str | None:
@@ -68,9 +74,12 @@ def folder_of(header: Header) -> str | None:
     return folder if isinstance(folder, str) else None
 
 
-def _last_of(store: Store, folder: Path) -> str:
+def _last_of(store: Store, folder: Path, *, is_shown: bool) -> str:
     here = summaries_of(
-        store, Troubles(), are_meant=lambda header: folder_of(header) == str(folder)
+        store,
+        Troubles(),
+        are_meant=lambda header: folder_of(header) == str(folder),
+        is_shown=is_shown,
     )
     if not here:
         raise Missing(
@@ -80,6 +89,7 @@ def _last_of(store: Store, folder: Path) -> str:
     return here[0].header.id
 
 
-def _free_name(taken: Iterable[str]) -> str:
+def free_name(taken: Iterable[str]) -> str:
+    """Return a name for a branch that none has yet."""
     names = set(taken)
     return next(name for n in count(1) if (name := f"fork-{n}") not in names)

@@ -81,6 +81,10 @@ class Settings(Quiet, frozen=True, kw_only=True):
     """Whether commands in the sandbox may use the network."""
     env: tuple[_Name, ...] = ()
     """Variables that are passed on to commands, beside the harmless ones."""
+    theme: _Text | None = None
+    """How the full-screen terminal looks; see `/theme`."""
+    plain: bool = False
+    """Whether the terminal is used line by line, as screen readers like it."""
     steering: Steering = Steering.AFTER_CALLS
     telemetry: bool = False
     capture_content: bool = False

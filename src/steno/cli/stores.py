@@ -8,12 +8,11 @@ from typing import Any
 
 import msgspec
 
-from steno.cli.commands import Commands, Misused
+from steno.cli.commands import Commands, Misused, add_store_option
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import (
     UNREADABLE,
     Troubles,
-    add_store_option,
     address_of,
     asked_address,
     existing_store,

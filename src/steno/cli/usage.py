@@ -16,11 +16,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steno.cli import moments
-from steno.cli.commands import Commands
+from steno.cli.commands import Commands, add_store_option
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.place import (
     Troubles,
-    add_store_option,
     existing_store,
     find_session,
     headers_of,
@@ -38,7 +37,7 @@ from steno.usage import Usage
 from steno.views import Price, cost_of
 
 UNKNOWN: Final = "\N{EN DASH}"
-_NUMBERS: Final = (
+NUMBERS: Final = (
     Column("turns", is_number=True),
     Column("input", is_number=True),
     Column("cached", is_number=True),
@@ -120,12 +119,14 @@ def _usage(options: argparse.Namespace) -> int:
         turns = _turns(store, headers, list(named), troubles)
     if options.since is not None:
         turns = [turn for turn in turns if turn.time is not None and turn.time >= options.since]
-    sums = _sums(turns, options.by)
+    sums = sums_of(turns, options.by)
     if options.json:
         for one in sums:
             print_object(msgspec.json.encode(_described(one, options.by)))
     elif sums:
-        _print(sums, _sum("total", turns), options.by, shortest([header.id for header in headers]))
+        _print(
+            sums, sum_of("total", turns), options.by, shortest([header.id for header in headers])
+        )
     elif not troubles:
         note("no model has said how many tokens it used")
     return troubles.tell()
@@ -144,7 +145,7 @@ def _turns(store: Store, headers: list[Header], named: list[str], troubles: Trou
         for session in shown.counting(sessions):
             with troubles.passing_over(session):
                 entries = (record.entry for record in store.records(session))
-                for id, turn in _turns_among(session, filter(None, entries)):
+                for id, turn in turns_among(session, filter(None, entries)):
                     turns.setdefault((families.get(session, session), id), turn)
     return list(turns.values())
 
@@ -158,7 +159,7 @@ def _families(headers: list[Header]) -> dict[str, str]:
     return families
 
 
-def _turns_among(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, Turn]]:
+def turns_among(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, Turn]]:
     """Yield all turns of a session; each is that of the model in force on its own branch."""
     nodes: dict[str | None, Node] = {}
     for entry in entries:
@@ -181,12 +182,12 @@ def _midday(time: datetime) -> datetime:
     return time.astimezone(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
 
 
-def _sums(turns: list[Turn], by: str) -> list[Sum]:
+def sums_of(turns: list[Turn], by: str) -> list[Sum]:
     """Add up turns: days in their order, the rest by size."""
     groups: dict[str, list[Turn]] = {}
     for turn in turns:
         groups.setdefault(_key(turn, by), []).append(turn)
-    sums = [_sum(name, some) for name, some in groups.items()]
+    sums = [sum_of(name, some) for name, some in groups.items()]
     if by == "day":
         return sorted(sums, key=lambda one: one.name)
     return sorted(sums, key=lambda one: (one.cost or 0, one.usage.total_tokens), reverse=True)
@@ -198,7 +199,8 @@ def _key(turn: Turn, by: str) -> str:
     return turn.model if by == "model" else turn.session
 
 
-def _sum(name: str, turns: list[Turn]) -> Sum:
+def sum_of(name: str, turns: list[Turn]) -> Sum:
+    """Add up turns under one name."""
     usage = sum((turn.usage for turn in turns), Usage())
     costs = [turn.cost for turn in turns if turn.cost is not None]
     unpriced = dict.fromkeys([turn.model for turn in turns if turn.cost is None])
@@ -225,20 +227,21 @@ def _described(one: Sum, by: str) -> dict[str, Any]:
 def _print(sums: list[Sum], total: Sum, by: str, length: int) -> None:
     paper = Paper()
     shown = [one._replace(name=one.name[:length]) for one in sums] if by == "session" else sums
-    columns = [_FIRST[by], *_NUMBERS]
-    rows = [_row(one) for one in shown]
+    columns = [_FIRST[by], *NUMBERS]
+    rows = [row_of(one) for one in shown]
     if by != "model" and paper.width is not None and len(sums) > 1 and _can_draw():
         columns.append(Column("", "cyan"))
         for row, bar in zip(rows, _bars(sums, total), strict=True):
             row.append(bar)
     if len(sums) > 1:
-        rows.append(_row(total) + [""] * (len(columns) - len(_NUMBERS) - 1))
+        rows.append(row_of(total) + [""] * (len(columns) - len(NUMBERS) - 1))
     paper.table(columns, rows)
     if total.unpriced:
-        _tell_unpriced(total)
+        note(unpriced_in_words(total))
 
 
-def _row(one: Sum) -> list[str]:
+def row_of(one: Sum) -> list[str]:
+    """Return what a table shows of a sum: its name, and a cell for each of `NUMBERS`."""
     usage = one.usage
     counts = (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
     shown = [UNKNOWN if count is None else f"{count:,}" for count in counts]
@@ -252,14 +255,14 @@ def _money(one: Sum) -> str:
     return f"{amount}+" if one.unpriced else amount
 
 
-def _tell_unpriced(total: Sum) -> None:
+def unpriced_in_words(total: Sum) -> str:
+    """Say why not all of a sum has a price."""
     if not has_prices():
-        note("prices are not known here: pip install 'steno[prices]'")
-        return
+        return "prices are not known here: pip install 'steno[prices]'"
     named = ", ".join(
         [on_one_line(model) or "a model that was not recorded" for model in total.unpriced]
     )
-    note(f"no price is known for {named}; such turns are in no sum of costs")
+    return f"no price is known for {named}; such turns are in no sum of costs"
 
 
 # -- a small chart ---------------------------------------------------------------------------

@@ -11,11 +11,12 @@ so that a turn costs what is new in it.
 from steno.context.build import ContextBuilder
 from steno.context.compacting import compaction_point
 from steno.context.frames import MODE_NOTES, summary_message, too_long
-from steno.context.line import shortened
+from steno.context.line import KEPT_GROUPS, shortened
 from steno.context.report import Built, Change, ChangeCode, Target
 from steno.context.tokens import Count, counter_for, estimate_tokens, message_tokens
 
 __all__ = [
+    "KEPT_GROUPS",
     "MODE_NOTES",
     "Built",
     "Change",

@@ -112,6 +112,8 @@ class Drawing:
         lines = [strip((line, look.words)) for line in wrapped(shown.text, inner)] if body else []
         lines = [line.extend_cell_length(inner, look.words) for line in lines]
         lines += [*self._images(inner), *self._left_out(shown.left_out)]
+        if self._block.head:
+            lines.append(strip((head_line(f"⏸ {self._block.head}", inner), look.dim)))
         return indented(lines, "▎ ", look.mark)
 
     def _thinking(self, body: str) -> list[Strip]:

@@ -1,0 +1,269 @@
+"""What the parts of a desk share: the session at hand, what it works with, and who watches.
+
+A session is begun when something is said: whoever opens a desk and leaves it leaves nothing behind.
+Until then there is a conversation in memory, which holds no more than the mode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, final
+
+from steno.agent import Agent, Notice, NoticeCode, Recorded, Runner
+from steno.cli.choosing import choose_model
+from steno.cli.compose import (
+    Equipment,
+    check_room,
+    equip,
+    notes_on,
+    notes_on_session,
+    system_prompt,
+    user_name,
+)
+from steno.cli.configuration import Loaded
+from steno.cli.desk.ledger import Ledger
+from steno.cli.desk.questions import Questions
+from steno.cli.desk.scene import Scene
+from steno.cli.listing import shown_folder
+from steno.cli.opening import Outside
+from steno.cli.session import new_session, set_mode
+from steno.conversation import Conversation
+from steno.entry import Entry, Mode, Rewind
+from steno.errors import StenoError
+from steno.message import UserMessage
+from steno.providers.finding import Found
+from steno.providers.prices import price_of
+from steno.store import Store
+from steno.store.store import NEARBY, title_of
+from steno.tui.desk import Decided, DeskEvent, Moved, Standing, Trouble, Watcher
+
+
+class Site(NamedTuple):
+    """Where a desk stands; it never changes."""
+
+    loaded: Loaded
+    folder: Path
+    store: Store
+    keeps: bool
+    outside: Outside
+    say: Callable[[str], object]
+    """Is told what is waited for."""
+
+
+@final
+class Bench:
+    """One session at a time, and everything around it."""
+
+    def __init__(self, site: Site) -> None:
+        """Take the place; there is no model yet, and nothing can be said."""
+        self.site = site
+        self.actor = user_name() or "somebody"
+        self.turn = asyncio.Lock()
+        """Held by whoever begins or exchanges something, one after the other."""
+        self.is_agent_at_work = False
+        self.is_shell_at_work = False
+        self.is_closed = False
+        self.questions = Questions(lambda: self.tell(Decided()))
+        self.equipment: Equipment
+        self.conversation = Conversation()
+        self.is_begun = False
+        """Whether the session is on record; else it is only thought of."""
+        self.title = ""
+        self._prompt = ""
+        self._agent: Agent | None = None
+        self._room: int | None = None
+        """How much the model reads at once."""
+        self._ledger = Ledger(cache(price_of))
+        self._equipped = AsyncExitStack()
+        self._watcher: Watcher | None = None
+        self._untold: list[DeskEvent] = []
+        self._noted: set[str] = set()
+
+    # -- who watches -------------------------------------------------------------------------
+
+    def watch(self, watcher: Watcher | None) -> None:
+        """Tell somebody what happens from now on, and soon what they should know by now."""
+        self._watcher = watcher
+        if watcher is not None and self._untold:
+            asyncio.get_running_loop().call_soon(self._catch_up)
+
+    def _catch_up(self) -> None:
+        untold, self._untold = self._untold, []
+        for event in untold:
+            self.tell(event)
+
+    def tell(self, event: DeskEvent) -> None:
+        """Tell who watches what happens; what has to be known waits for somebody."""
+        if isinstance(event, Recorded):
+            self._take_note_of(event.entry)
+        if self._watcher is not None:
+            self._watcher(event)
+        elif isinstance(event, (Notice, Trouble)):
+            self._untold.append(event)
+
+    def note(self, texts: Iterable[str]) -> None:
+        """Tell what a person should know of how things are; once."""
+        for text in texts:
+            if text not in self._noted:
+                self._noted.add(text)
+                self.tell(Notice(NoticeCode.CONTEXT, text))
+
+    # -- how things stand --------------------------------------------------------------------
+
+    def check_idle(self) -> None:
+        """Refuse what cannot be done while something runs. Raises StenoError."""
+        if self.is_closed:
+            raise StenoError("desk: it is closed")
+        if self.is_agent_at_work:
+            raise StenoError("the agent is at work; interrupt it, or wait until it is done")
+        if self.is_shell_at_work:
+            raise StenoError("your command still runs; interrupt it, or wait until it is done")
+
+    @property
+    def agent(self) -> Agent:
+        """Who works on the session."""
+        if self._agent is None:
+            runner = Runner(self.site.store)
+            self._agent = self.equipment.agent_for(self.conversation, runner=runner)
+        return self._agent
+
+    @property
+    def scene(self) -> Scene:
+        """Everything, for a command to look at."""
+        site = self.site
+        return Scene(
+            loaded=site.loaded,
+            folder=site.folder,
+            store=site.store,
+            keeps=site.keeps,
+            equipment=self.equipment,
+            conversation=self.conversation,
+            actor=self.actor,
+        )
+
+    @property
+    def standing(self) -> Standing:
+        """What a status line shows."""
+        ledger, conversation = self._ledger, self.conversation
+        return Standing(
+            session=conversation.id if self.site.keeps and self.is_begun else None,
+            title=self.title,
+            folder=shown_folder(str(self.site.folder)),
+            branch=conversation.branch,
+            model=self.equipment.found.name,
+            mode=conversation.mode,
+            usage=ledger.usage,
+            cost=ledger.cost,
+            context_tokens=ledger.context_tokens,
+            context_room=self._room,
+        )
+
+    def _take_note_of(self, entry: Entry) -> None:
+        if isinstance(entry.payload, Rewind):
+            self._ledger.read(self.conversation.past())
+        else:
+            self._ledger.add(entry)
+        if isinstance(entry.payload, UserMessage) and not self.title:
+            self.title = self._first_question()
+
+    def _first_question(self) -> str:
+        return title_of(islice(self.conversation.past(), NEARBY))
+
+    # -- the session -------------------------------------------------------------------------
+
+    def think_of(self, title: str, mode: Mode) -> None:
+        """Let the next words begin a session."""
+        self._prompt, notes = system_prompt(self.site.loaded, self.site.folder)
+        conversation = Conversation()
+        set_mode(conversation, mode)
+        self._take(conversation, is_begun=False, title=title)
+        self.note(notes)
+
+    def begin(self, said: str = "") -> None:
+        """Begin the session, if it was only thought of. Raises InvalidValue for what is too long.
+
+        That is told only of models of which it is known before they are loaded.
+        """
+        if self.is_begun:
+            check_room(self.equipment, said)
+            return
+        check_room(self.equipment, self._prompt + said)
+        site, mode = self.site, self.conversation.mode
+        begun = new_session(site.store, site.folder, self._prompt, mode, title=self.title)
+        self._take(begun, is_begun=True, title=self.title)
+        for entry in begun.past():
+            self.tell(Recorded(entry))
+
+    def go_on_with(self, conversation: Conversation) -> None:
+        """Take a session that is on record."""
+        header = self.site.store.header(conversation.id)
+        self._take(conversation, is_begun=True, title=header.title or "")
+        self.title = self.title or self._first_question()
+        self._ledger.read(conversation.past())
+        self.note(notes_on_session(self.site.store, conversation, self.site.folder))
+
+    def _take(self, conversation: Conversation, *, is_begun: bool, title: str) -> None:
+        self.conversation, self.is_begun, self.title = conversation, is_begun, title
+        self._agent = None
+        self._ledger.read(())
+
+    def move(self) -> None:
+        """Read the branch anew, and say that everything is to be shown anew."""
+        self._ledger.read(self.conversation.past() if self.is_begun else ())
+        self.tell(Moved())
+
+    # -- what it works with ------------------------------------------------------------------
+
+    async def equip(self, found: Found) -> None:
+        """Work with a model from here on; what the last one worked with is closed.
+
+        What cannot be opened leaves everything as it was.
+        """
+        site, stack = self.site, AsyncExitStack()
+        # What it costs and how much it reads takes a moment to look up for the first time.
+        await asyncio.to_thread(price_of, found.name)
+        opener = equip(
+            site.loaded,
+            found,
+            site.folder,
+            self.questions,
+            site.outside,
+            say=site.say,
+            notify=lambda text: self.tell(Notice(NoticeCode.INPUT, text)),
+        )
+        equipment = await stack.enter_async_context(opener)
+        if self.is_closed:
+            await stack.aclose()
+            raise StenoError("desk: it is closed")
+        last, self._equipped = self._equipped, stack
+        self.equipment, self._agent = equipment, None
+        target = equipment.target
+        self._room = target.context_tokens
+        await last.aclose()
+        self.note((*equipment.notes, *notes_on(equipment, site.folder)))
+        if target.tools is False:
+            self.note([f"{found.name} calls no tools: it can only talk"])
+
+    async def equip_as_recorded(self, recorded: str | None) -> None:
+        """Work with the model that a session was left with, if that can be had."""
+        if recorded is None or recorded == self.equipment.found.name:
+            return
+        try:
+            found = await choose_model(self.site.loaded, recorded)
+            if found.name != self.equipment.found.name:
+                await self.equip(found)
+        except StenoError as exc:
+            self.tell(Notice(NoticeCode.CONTEXT, f"{exc}; {self.equipment.found.name} answers"))
+
+    async def close(self) -> None:
+        """Let go of everything. Calling it twice is fine."""
+        self.is_closed = True
+        try:
+            await self._equipped.aclose()
+        finally:
+            self.site.store.close()

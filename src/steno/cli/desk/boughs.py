@@ -1,0 +1,145 @@
+"""The tree of the session at hand (`steno.tui.desk.Branches`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from steno.agent import Recorded
+from steno.cli.desk.bench import Bench
+from steno.cli.desk.working import SHELL
+from steno.cli.drawing import Shape, folded
+from steno.cli.log import Log, check_label
+from steno.cli.session import free_name
+from steno.cli.words import gist_of, type_of
+from steno.content import Image, ImageData, ImageFile, ImageUrl
+from steno.entry import Entry
+from steno.errors import Conflict, InvalidValue, Missing
+from steno.message import UserMessage
+from steno.tui.desk import Twig, Words
+
+
+@final
+class Boughs:
+    """Branches of the session at hand; what is changed in them is shown anew."""
+
+    def __init__(self, bench: Bench) -> None:
+        """Take what the session is part of."""
+        self._bench = bench
+
+    def names(self) -> Sequence[str]:
+        """Return the branches, the active one first."""
+        conversation = self._bench.conversation
+        others = [name for name in conversation.branches if name != conversation.branch]
+        return [conversation.branch, *others]
+
+    def twigs(self) -> Sequence[Twig]:
+        """Return the whole tree from top to bottom."""
+        if not self._bench.is_begun:
+            return []
+        shape = Shape(self.log())
+        return [_twig(shape, row.rails, row.entry) for row in shape.rows() if row.entry is not None]
+
+    def drawn(self) -> str:
+        """Return the tree as lines of text."""
+        lines = folded(Shape(self.log()), is_whole=False) if self._bench.is_begun else ()
+        pieces = [[one if isinstance(one, str) else one[0] for one in line] for line in lines]
+        return "\n".join(["".join(line).rstrip() for line in pieces])
+
+    def log(self) -> Log:
+        """Read all of the session, without a word to the terminal."""
+        store, session = self._bench.site.store, self._bench.conversation.id
+        return Log(store.header(session), store.records(session))
+
+    def fork(self, name: str = "", *, at: str | None = None) -> str:
+        """Begin a branch behind an entry, or behind the last one, and go over; return its name."""
+        name = self._checked(name)
+        self._bench.conversation.fork(name, at=at)
+        self._go_over(name)
+        return name
+
+    def fork_before(self, entry: str, name: str = "") -> Words:
+        """Go on in a new branch just before a message of the person; return what it said."""
+        name = self._checked(name)
+        conversation = self._bench.conversation
+        found = conversation.entry(entry)
+        if not isinstance(found.payload, UserMessage):
+            raise InvalidValue("fork: only what you have said can be said otherwise")
+        words = _words_of(found, conversation.bring_back(found.payload))
+        if (
+            found.parent is None
+        ):  # nothing was there before, and a conversation forks from something
+            self._bench.site.store.begin_branch(conversation.id, name, None)
+            conversation.refresh()
+        else:
+            conversation.fork(name, at=found.parent)
+        self._go_over(name)
+        return words
+
+    def switch(self, name: str) -> None:
+        """Go over to another branch."""
+        self._bench.check_idle()
+        conversation = self._bench.conversation
+        if name not in conversation.branches:
+            raise Missing(f"branch: there is none of this name, but {', '.join(self.names())}")
+        if name != conversation.branch:
+            self._go_over(name)
+
+    def label(self, entry: str, text: str) -> None:
+        """Give an entry a name."""
+        self._bench.check_idle()
+        self._check_begun()
+        check_label(text)
+        self._bench.tell(Recorded(self._bench.conversation.label(entry, text.strip())))
+
+    def _checked(self, name: str) -> str:
+        """Return the name of a branch that may be begun now. Raises StenoError, Conflict."""
+        self._bench.check_idle()
+        self._check_begun()
+        taken, name = self._bench.conversation.branches, name.strip()
+        if name in taken:
+            raise Conflict("fork: there is a branch of this name; choose another")
+        return name or free_name(taken)
+
+    def _check_begun(self) -> None:
+        if not self._bench.is_begun:
+            raise Missing("session: nothing has been said yet")
+
+    def _go_over(self, name: str) -> None:
+        self._bench.conversation.switch(name)
+        self._bench.move()
+
+
+def _twig(shape: Shape, rails: str, entry: Entry) -> Twig:
+    log = shape.log
+    return Twig(
+        rails=rails,
+        entry=entry,
+        number=log.numbers[entry.id],
+        kind=type_of(entry),
+        gist=gist_of(entry, log),
+        labels=tuple(shape.labels.get(entry.id, ())),
+        branches=tuple(shape.heads.get(entry.id, ())),
+        is_active=entry.id in shape.on_active_path,
+        is_remarkable=shape.is_remarkable(entry),
+    )
+
+
+def _words_of(entry: Entry, message: UserMessage) -> Words:
+    """Return what a person typed to say something."""
+    audit = entry.audit or {}
+    command, origin = audit.get(SHELL), audit.get("origin")
+    if isinstance(command, str):
+        return Words(f"!{command}")
+    if isinstance(origin, str):
+        return Words(origin)
+    text, images = message.text or "", list[str | bytes]()
+    for block in message.content:
+        source = block.source if isinstance(block, Image) else None
+        if isinstance(source, ImageData):
+            images.append(source.data)
+        elif isinstance(source, (ImageFile, ImageUrl)):
+            name = source.path if isinstance(source, ImageFile) else source.url
+            if f"@{name}" not in text:  # else the words point at it already
+                images.append(name)
+    return Words(text, tuple(images))

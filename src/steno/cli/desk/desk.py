@@ -1,0 +1,250 @@
+"""The desk of a person at a terminal (`steno.tui.desk.Desk`), over everything that there is.
+
+It hands out the work: who watches and what is at hand is `bench`, what runs is `working`, and each
+thing that can be asked for has a file of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final, final
+
+from steno.agent.gate import last_decision
+from steno.call import ToolCall
+from steno.cli.choosing import choose_model
+from steno.cli.compose import store_for
+from steno.cli.configuration import Loaded
+from steno.cli.desk.bench import Bench, Site
+from steno.cli.desk.boughs import Boughs
+from steno.cli.desk.completing import complete
+from steno.cli.desk.models import list_models
+from steno.cli.desk.own import OwnCommands
+from steno.cli.desk.shelved import Shelved
+from steno.cli.desk.switching import change_mode, change_model
+from steno.cli.desk.working import Work
+from steno.cli.opening import Outside
+from steno.cli.session import Start, go_on, open_session
+from steno.content import Image, ImageBlob, ImageData
+from steno.conversation import Conversation
+from steno.entry import ApprovalStatus, Entry, Mode, Resolution
+from steno.errors import Damaged, Missing
+from steno.message import Message
+from steno.ports import Verdict
+from steno.store import MemoryStore, Store
+from steno.tui.desk import (
+    Branches,
+    Candidate,
+    Desk,
+    Pending,
+    Reply,
+    Shelf,
+    Standing,
+    Watcher,
+    Words,
+)
+from steno.views import decision_of
+
+_ANY_SERVER: Final = Outside()
+
+
+@asynccontextmanager
+async def opened_desk(
+    loaded: Loaded,
+    start: Start,
+    *,
+    keeps: bool = True,
+    mode: str | None = None,
+    outside: Outside = _ANY_SERVER,
+    say: Callable[[str], object] = lambda _: None,
+) -> AsyncGenerator[Desk]:
+    """Open a desk for work in a folder; everything is closed behind it.
+
+    A session that `start` names goes on; a new one is begun when something is said. `mode` is
+    the one to go on in, if that is not the one on record, and `say` is told what is waited for.
+    """
+    keeps = keeps or not start.is_new
+    say("looking for a model")
+    store = await asyncio.to_thread(_store, loaded, keeps=keeps, is_new=start.is_new)
+    bench = Bench(Site(loaded, start.folder, store, keeps, outside, say))
+    desk = DeskAtWork(bench)
+    try:
+        going_on = None if start.is_new else await asyncio.to_thread(_going_on, store, start)
+        recorded = "" if going_on is None else going_on.model or ""
+        await bench.equip(await choose_model(loaded, recorded))
+        if going_on is None:
+            bench.think_of("", loaded.settings.mode)
+        else:
+            go_on(going_on, start, mode)
+            bench.go_on_with(going_on)
+        bench.note(loaded.notes)
+        yield desk
+    finally:
+        await desk.close()
+
+
+def _store(loaded: Loaded, *, keeps: bool, is_new: bool) -> Store:
+    return store_for(loaded.settings, is_new=is_new) if keeps else MemoryStore()
+
+
+def _going_on(store: Store, start: Start) -> Conversation:
+    conversation = open_session(store, start, is_shown=False)
+    conversation.past()  # is read here, and not when it is shown
+    return conversation
+
+
+@final
+class DeskAtWork:
+    """One session at a time, an agent at work on it, and everything that may be asked of both."""
+
+    def __init__(self, bench: Bench) -> None:
+        """Take what everything here shares."""
+        self._bench = bench
+        self._work = Work(bench)
+        self._boughs = Boughs(bench)
+        self._shelved = Shelved(bench)
+        self._commands = OwnCommands(bench, self._work, self._boughs, self._shelved)
+
+    # -- what there is to see ----------------------------------------------------------------
+
+    @property
+    def actor(self) -> str:
+        """Who works here."""
+        return self._bench.actor
+
+    @property
+    def standing(self) -> Standing:
+        """Where things stand."""
+        return self._bench.standing
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the agent is at work, or a command of the person is."""
+        return self._work.is_running
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the record ends in the middle."""
+        return self._work.is_unfinished
+
+    @property
+    def pending(self) -> Sequence[Pending]:
+        """The calls that await a decision, those that were asked about first."""
+        return self._bench.questions.pending(self._waiting().values())
+
+    @property
+    def branches(self) -> Branches:
+        """The tree of this session."""
+        return self._boughs
+
+    @property
+    def shelf(self) -> Shelf:
+        """All sessions."""
+        return self._shelved
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell somebody what happens from now on."""
+        self._bench.watch(watcher)
+
+    def entries(self, branch: str | None = None) -> Sequence[Entry]:
+        """Return what is on record."""
+        return self._bench.conversation.past(branch) if self._bench.is_begun else ()
+
+    def image(self, entry: str, block: int) -> bytes | None:
+        """Return the bytes of an image: as it was said, or as it was opened."""
+        with suppress(Missing, Damaged):
+            payload = self._bench.conversation.entry(entry).payload
+            if isinstance(payload, Message) and block < len(payload.content):
+                said = payload.content[block]
+                return self._bytes_of(said) or self._bytes_of(self._opened(entry, block))
+        return None
+
+    def _bytes_of(self, block: object) -> bytes | None:
+        source = block.source if isinstance(block, Image) else None
+        if isinstance(source, ImageBlob):
+            return self._bench.site.store.blob(source.sha256)
+        return source.data if isinstance(source, ImageData) else None
+
+    def _opened(self, entry: str, block: int) -> Image | None:
+        """Return the image that a reference turned out to be, if one was shown to the model."""
+        for one in reversed(self._bench.conversation.past()):
+            found = one.payload
+            if isinstance(found, Resolution) and (found.target, found.block) == (entry, block):
+                return next((shown for shown in found.content if isinstance(shown, Image)), None)
+            if one.id == entry:
+                break
+        return None
+
+    def _waiting(self) -> dict[str, ToolCall]:
+        """Return the calls of this turn that nobody has decided about yet."""
+        conversation = self._bench.conversation
+        if not self._bench.is_agent_at_work:
+            return {}
+        calls = [conversation.outstanding_call(id) for id in conversation.outstanding]
+        decided = {call.id: last_decision(conversation.past(), call) for call in calls}
+        return {
+            call.id: call
+            for call in calls
+            if isinstance(call, ToolCall) and _is_undecided(decided[call.id])
+        }
+
+    # -- what can be asked for ---------------------------------------------------------------
+
+    async def say(self, words: Words) -> None:
+        """Say something: it begins a run, or steers the one that is under way."""
+        await self._work.say(words)
+
+    async def shell(self, command: str) -> None:
+        """Run a command of the person; returns as soon as it runs."""
+        await self._work.shell(command)
+
+    async def retry(self) -> None:
+        """Try again what failed, or go on where the record stopped."""
+        await self._work.retry()
+
+    def interrupt(self) -> None:
+        """Stop what is being said and done."""
+        self._work.interrupt()
+
+    def decide(self, call_id: str, verdict: Verdict) -> None:
+        """Decide about a pending call, or about one that waits behind it."""
+        self._bench.questions.decide(call_id, verdict, self._waiting())
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return what a call would do as things are now. Raises ToolFailed if it cannot succeed."""
+        tools = {tool.definition.name: tool for tool in self._bench.equipment.tools}
+        tool = tools.get(call.name)
+        if tool is None or tool.definition.check(call):
+            return call.arguments
+        return await tool.preview(call)
+
+    def change_mode(self, mode: Mode) -> None:
+        """Let the agent only plan, or act."""
+        change_mode(self._bench, mode)
+
+    async def change_model(self, name: str) -> Reply:
+        """Let another model answer from here on; return what it will see otherwise."""
+        return await change_model(self._bench, name)
+
+    async def models(self) -> Sequence[Candidate]:
+        """Return the models that there are to choose from."""
+        return await list_models(self._bench.site.loaded)
+
+    async def command(self, name: str, argument: str = "") -> Reply:
+        """Do what a command asks for."""
+        return await self._commands.do(name, argument)
+
+    async def complete(self, typed: str) -> Sequence[Candidate]:
+        """Return what may be meant by what was typed."""
+        return await complete(self._bench.scene, typed)
+
+    async def close(self) -> None:
+        """Stop what runs, and let go of everything."""
+        self._bench.watch(None)
+        await self._work.close()
+        await self._bench.close()
+
+
+def _is_undecided(decision: Entry | None) -> bool:
+    return decision is None or decision_of(decision) == ApprovalStatus.PENDING

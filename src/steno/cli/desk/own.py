@@ -1,0 +1,141 @@
+"""The commands that change what happens at the desk; what only looks is in `replies`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, final
+
+from steno.cli import moments
+from steno.cli.desk.bench import Bench
+from steno.cli.desk.boughs import Boughs
+from steno.cli.desk.markdown_words import code, escaped, table
+from steno.cli.desk.replies import REPLIES
+from steno.cli.desk.shelved import Shelved
+from steno.cli.desk.switching import change_mode, change_model
+from steno.cli.desk.working import Work
+from steno.cli.nearest import advice
+from steno.cli.paper import Column
+from steno.cli.place import shortest
+from steno.entry import Compaction, Mode
+from steno.errors import InvalidValue, Missing, StenoError
+from steno.identity import utc_now
+from steno.tui.block import Form
+from steno.tui.commands import COMMANDS
+from steno.tui.desk import Reply
+
+_OF_THE_TERMINAL: Final = ("quit", "theme")
+_SESSIONS: Final = (
+    Column("session"),
+    Column("title"),
+    Column("entries", is_number=True),
+    Column("changed"),
+)
+_MOST_SESSIONS: Final = 20
+
+
+@final
+class OwnCommands:
+    """Does what a person types behind a slash."""
+
+    def __init__(self, bench: Bench, work: Work, boughs: Boughs, shelved: Shelved) -> None:
+        """Take everything that can be asked for something."""
+        self._bench = bench
+        self._work = work
+        self._boughs = boughs
+        self._shelved = shelved
+        self._own: Mapping[str, Callable[[str], Awaitable[Reply]]] = {
+            "help": self._help,
+            "model": self._model,
+            "mode": self._mode,
+            "new": self._new,
+            "resume": self._resume,
+            "rename": self._rename,
+            "fork": self._fork,
+            "tree": self._tree,
+            "label": self._label,
+            "retry": self._retry,
+            "compact": self._compact,
+        }
+
+    async def do(self, name: str, argument: str) -> Reply:
+        """Do what a command asks for. Raises StenoError, Missing for one that there is not."""
+        if name in self._own:
+            return await self._own[name](argument.strip())
+        if name in REPLIES:
+            return await REPLIES[name](self._bench.scene, argument.strip())
+        if name in _OF_THE_TERMINAL:
+            raise StenoError(f"/{name}: the terminal does this, and nobody else")
+        near = advice(name, [command.name for command in COMMANDS])
+        raise Missing(f"/{name}: there is no such command; {near}")
+
+    async def _help(self, _: str) -> Reply:
+        lines = [
+            f"- {code(f'/{command.name} {command.argument}'.strip())} {escaped(command.about)}"
+            for command in COMMANDS
+        ]
+        return Reply("\n".join(lines), "commands")
+
+    async def _model(self, name: str) -> Reply:
+        if name:
+            return await change_model(self._bench, name)
+        found = self._bench.equipment.found
+        return Reply(f"{code(found.name)} answers: {escaped(found.how)}", "model")
+
+    async def _mode(self, name: str) -> Reply:
+        if name:
+            if name not in tuple(Mode):
+                raise InvalidValue(f"/mode: must be one of {', '.join(Mode)}")
+            change_mode(self._bench, Mode(name))
+        return Reply(f"mode {code(self._bench.conversation.mode)}")
+
+    async def _new(self, title: str) -> Reply:
+        await self._shelved.new(title)
+        return Reply("A new session begins with what you say next.")
+
+    async def _resume(self, name: str) -> Reply:
+        if name:
+            await self._shelved.resume(name)
+            return Reply(f"Goes on with {code(self._bench.conversation.id)}.")
+        kept = (await self._shelved.sessions())[:_MOST_SESSIONS]
+        if not kept:
+            return Reply("There are no sessions yet.")
+        length, now = shortest([one.id for one in kept]), utc_now()
+        rows = [
+            (
+                code(one.id[:length]),
+                escaped(one.title) or "-",
+                f"{one.entries:,}",
+                moments.age(one.changed_at, now),
+            )
+            for one in kept
+        ]
+        return Reply(f"{table(_SESSIONS, rows)}\n\n`/resume ID` goes on with one.", "sessions")
+
+    async def _rename(self, title: str) -> Reply:
+        await self._shelved.rename_this(title)
+        return Reply(f"This session is called {escaped(self._bench.title)}.")
+
+    async def _fork(self, name: str) -> Reply:
+        return Reply(f"Goes on in the branch {code(self._boughs.fork(name))}.")
+
+    async def _tree(self, _: str) -> Reply:
+        drawn = self._boughs.drawn()
+        return Reply(drawn, "tree", Form.CODE) if drawn else Reply("Nothing has been said yet.")
+
+    async def _label(self, text: str) -> Reply:
+        said = reversed(self._bench.conversation.past())
+        last = next((entry for entry in said if entry.message is not None), None)
+        if last is None:
+            raise Missing("/label: nothing has been said yet")
+        self._boughs.label(last.id, text)
+        return Reply(f"The last message is called {escaped(text)}.")
+
+    async def _retry(self, _: str) -> Reply:
+        await self._work.retry()
+        return Reply("Tries again.")
+
+    async def _compact(self, _: str) -> Reply:
+        entry = await self._work.compact()
+        if entry is None or not isinstance(entry.payload, Compaction):
+            return Reply("Nothing was summed up.")
+        return Reply(entry.payload.summary, "summary: this is what the model sees from here on")

@@ -1,0 +1,94 @@
+"""A command that a person runs: in their own shell and environment, and in no sandbox.
+
+It is theirs, so no rule is asked; but it ends with all that it has started, by itself or when
+whoever waits for it is cancelled.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from steno.errors import InvalidValue, ToolFailed, Unavailable
+from steno.printable import counted
+from steno.tools.ending import with_notes
+from steno.tools.shell.process import Cause, CommandEnding, CommandLimits, Process
+from steno.value import is_text
+
+MOST_KEPT: Final = 100_000
+"""How many bytes of what a command says go on record: those at the beginning and at the end."""
+_USUAL: Final = "/bin/sh"
+_SET: Final = {
+    # Nobody can turn pages here, and what moves the cursor is shown as an escape.
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+}
+_LIMITS: Final = CommandLimits(
+    max_output_bytes=1 << 40,
+    kept_output_bytes=MOST_KEPT,
+    max_processes=1 << 16,
+    max_file_bytes=1 << 60,
+)
+"""No limits to speak of: whoever types the command can also interrupt it."""
+
+
+class Ran(NamedTuple):
+    """What came of a command."""
+
+    status: int | None
+    """As shells have it: 128 and the number of a signal. None where it was ended from outside."""
+    output: str
+    """What it printed, also as errors; of much, the beginning and the end."""
+
+
+async def run_shell(command: str, folder: Path, tell: Callable[[str], None]) -> Ran:
+    """Run a command to its end; `tell` gets what it prints as it comes.
+
+    When cancelled, all of it is ended first. Raises InvalidValue, Unavailable.
+    """
+    if not command.strip() or not is_text(command) or "\0" in command:
+        raise InvalidValue("shell: say which command to run, as in !git status")
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def hear(data: bytes) -> None:
+        if text := decoder.decode(data):
+            tell(text)
+
+    try:
+        process = await Process.start(
+            (_shell(), "-c", command),
+            folder=folder,
+            environ={**os.environ, **_SET},
+            limits=_LIMITS,
+            is_wrapped=False,
+            listener=hear,
+        )
+        ending = await process.wait()
+    except ToolFailed as exc:
+        raise Unavailable(f"shell: {str(exc).removeprefix('bash: ')}") from exc
+    if rest := decoder.decode(b"", final=True):
+        tell(rest)
+    said = process.capture.take().decode("utf-8", "replace")
+    return Ran(_status(ending), with_notes(said, _notes(ending)))
+
+
+def _shell() -> str:
+    """Return the person's own shell, if it is there."""
+    named = os.environ.get("SHELL", "")
+    return named if named.startswith("/") and shutil.which(named) else _USUAL
+
+
+def _status(ending: CommandEnding) -> int | None:
+    return ending.exit_code if ending.cause is Cause.DONE else None
+
+
+def _notes(ending: CommandEnding) -> list[str]:
+    if not ending.left:
+        return []
+    left = counted(ending.left, "process that it left behind was", "processes that it left were")
+    return [f"{left} ended with it"]

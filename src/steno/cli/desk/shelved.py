@@ -1,0 +1,125 @@
+"""All sessions of the store, and which of them is at hand (`steno.tui.desk.Shelf`).
+
+What reads or writes more than a line is done in a thread: the screen stays alive meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, final
+
+from steno.cli.desk.bench import Bench
+from steno.cli.listing import found, titled
+from steno.cli.place import Troubles, changed_at, find_session, headers_of, summaries_of
+from steno.cli.session import folder_of
+from steno.conversation import Conversation
+from steno.errors import InvalidDocument, InvalidValue, LogError, StenoError
+from steno.store import Summary
+from steno.tui.desk import Kept
+
+_MOST_HITS: Final = 200
+"""How many entries are looked at that hold the words searched for."""
+
+
+@final
+class Shelved:
+    """The sessions that are kept where this desk keeps its own."""
+
+    def __init__(self, bench: Bench) -> None:
+        """Take the desk's store, and the session at hand."""
+        self._bench = bench
+
+    async def sessions(self, search: str = "") -> Sequence[Kept]:
+        """Return them, the latest first; those that hold all the words, where there are any."""
+        return await asyncio.to_thread(self._listed, search.strip())
+
+    def _listed(self, search: str) -> list[Kept]:
+        store, troubles = self._bench.site.store, Troubles()
+        snippets: dict[str, str] | None = None
+        if search:
+            headers = headers_of(store, troubles)
+            snippets = {header.id: "" for header in titled(headers, search)}
+            for hit in found(store, headers, search, _MOST_HITS, troubles, is_shown=False):
+                if not snippets.get(hit.session):
+                    snippets[hit.session] = hit.snippet
+        summaries = summaries_of(
+            store,
+            troubles,
+            are_meant=lambda header: snippets is None or header.id in snippets,
+            is_shown=False,
+        )
+        return [
+            self._kept(summary, (snippets or {}).get(summary.header.id, ""))
+            for summary in summaries
+        ]
+
+    def _kept(self, summary: Summary, snippet: str) -> Kept:
+        folder = folder_of(summary.header)
+        return Kept(
+            id=summary.header.id,
+            title=summary.title,
+            entries=summary.entries,
+            branches=len(summary.branches),
+            changed_at=changed_at(summary),
+            folder=folder,
+            is_here=folder == str(self._bench.site.folder),
+            snippet=snippet,
+        )
+
+    async def new(self, title: str = "") -> None:
+        """Begin another session with what is said next."""
+        bench = self._bench
+        async with bench.turn:
+            bench.check_idle()
+            bench.think_of(title.strip(), bench.conversation.mode)
+            bench.move()
+
+    async def resume(self, session: str) -> None:
+        """Go on with a session: by its id, the beginning of it, or `last`."""
+        bench = self._bench
+        async with bench.turn:
+            bench.check_idle()
+            conversation = await asyncio.to_thread(self._opened, session.strip())
+            await bench.equip_as_recorded(conversation.model)
+            bench.go_on_with(conversation)
+            bench.move()
+
+    def _opened(self, name: str) -> Conversation:
+        conversation = self._bench.site.store.open(self._find(name))
+        conversation.past()  # is read here, and not when it is shown
+        return conversation
+
+    def _find(self, name: str) -> str:
+        return find_session(self._bench.site.store, name, is_shown=False)
+
+    async def rename(self, session: str, title: str) -> None:
+        """Give a session another title."""
+        title = title.strip()
+        if not title:
+            raise InvalidValue("rename: the title is blank; say what the session is about")
+        id = await asyncio.to_thread(self._find, session)
+        await asyncio.to_thread(self._bench.site.store.rename, id, title)
+        if id == self._bench.conversation.id:
+            self._bench.title = title
+
+    async def rename_this(self, title: str) -> None:
+        """Give the session at hand another title, begun or not."""
+        if self._bench.is_begun:
+            await self.rename(self._bench.conversation.id, title)
+        else:
+            self._bench.title = title.strip()
+
+    async def delete(self, session: str) -> None:
+        """Remove a session for good, and what only it referred to; not the one at hand."""
+        id = await asyncio.to_thread(self._find, session)
+        if id == self._bench.conversation.id:
+            raise StenoError("session: it is the one at hand; /new or /resume another one before")
+        await asyncio.to_thread(self._remove, id)
+
+    def _remove(self, id: str) -> None:
+        store = self._bench.site.store
+        store.remove(id)
+        with suppress(LogError, InvalidDocument):  # what lies beside it goes another time
+            store.collect_garbage()

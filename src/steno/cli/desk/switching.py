@@ -1,0 +1,62 @@
+"""Another mode, or another model, from here on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from steno.agent import Recorded
+from steno.cli.choosing import naming
+from steno.cli.desk.bench import Bench
+from steno.cli.desk.markdown_words import code, escaped
+from steno.cli.explain import seen_otherwise
+from steno.cli.log import Log
+from steno.cli.session import set_mode
+from steno.entry import Mode
+from steno.errors import InvalidRequest
+from steno.printable import counted
+from steno.providers.finding import find_model
+from steno.tui.desk import Reply
+
+_MOST_LINES: Final = 20
+
+
+def change_mode(bench: Bench, mode: Mode) -> None:
+    """Let the agent only plan, or act; it counts from the next decision on."""
+    entry = set_mode(bench.conversation, mode)
+    if entry is not None and bench.is_begun:
+        bench.tell(Recorded(entry))
+
+
+async def change_model(bench: Bench, name: str) -> Reply:
+    """Let another model answer from here on; return what it will see otherwise.
+
+    That it answers is recorded when it is asked something.
+    """
+    async with bench.turn:
+        bench.check_idle()
+        with naming(name, "/model"):
+            found = await find_model(name, vendors=bench.site.loaded.settings.providers)
+        if found.name == bench.equipment.found.name:
+            return Reply(f"{code(found.name)} answers already.")
+        await bench.equip(found)
+        lines = await asyncio.to_thread(_differences, bench) if bench.is_begun else []
+    shown = [f"- {escaped(line)}" for line in lines[:_MOST_LINES]]
+    if len(lines) > len(shown):
+        shown.append(f"- and {counted(len(lines) - len(shown), 'more', 'more')}")
+    told = f"{code(found.name)} answers from here on."
+    if shown:
+        told += "\n\nIt sees otherwise than it is on record:\n\n" + "\n".join(shown)
+    return Reply(told, "model")
+
+
+def _differences(bench: Bench) -> list[str]:
+    store, equipment = bench.site.store, bench.equipment
+    log = Log(store.header(bench.conversation.id), store.records(bench.conversation.id))
+    vendors = equipment.settings.providers
+    try:
+        return seen_otherwise(
+            store, log, equipment.found.name, vendors=vendors, target=equipment.target
+        )
+    except InvalidRequest:  # there is nothing yet that it could see
+        return []

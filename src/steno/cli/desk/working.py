@@ -1,0 +1,234 @@
+"""What runs at a desk: the agent, and a command of the person. Each in a task of its own.
+
+Whoever asks for it is not kept waiting; what comes of it is told to who watches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, final
+
+from steno.agent import CallEnded, LoopEvent, Notice, NoticeCode, Recorded, RunEnded
+from steno.agent.lookup import unsent
+from steno.agent.said import Said as Heard
+from steno.cli import saying
+from steno.cli.desk.bench import Bench
+from steno.cli.desk.shell import Ran, run_shell
+from steno.entry import Entry
+from steno.errors import Conflict, InvalidValue, Missing, StenoError
+from steno.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
+from steno.tui.desk import ShellEnded, ShellOutput, ShellStarted, Trouble, Words
+from steno.usage import StopReason
+from steno.value import replace_lone_surrogates
+
+SHELL: Final = "shell"
+"""Under which name the audit of a message has the command whose output it holds."""
+_STOPPED: Final = "[stopped]"
+_OVERTAKEN: Final = (
+    "session: another program has gone on with it meanwhile, and what it said is kept; "
+    "/resume goes on behind it, /fork beside it"
+)
+_NOT_WHOLE: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
+_PATIENCE_S: Final = 3.0
+"""How long what is told to stop may take before it is told so again."""
+
+
+@final
+class Work:
+    """Runs one thing after the other."""
+
+    def __init__(self, bench: Bench) -> None:
+        """Take what it works on; nothing runs yet."""
+        self._bench = bench
+        self._run: asyncio.Task[Any] | None = None
+        self._command: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether anything is under way."""
+        return self._bench.is_agent_at_work or self._bench.is_shell_at_work
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the record ends in the middle, and nobody is at work on it."""
+        bench = self._bench
+        if not bench.is_begun or bench.is_agent_at_work:
+            return False
+        last = self._last_said()
+        is_answered = last is None or isinstance(last.payload, (AssistantMessage, SystemMessage))
+        return bool(bench.conversation.outstanding) or not is_answered or self._unsent() is not None
+
+    # -- the agent ---------------------------------------------------------------------------
+
+    async def say(self, words: Words) -> None:
+        """Begin a run with what a person says, or steer the one that is under way."""
+        bench = self._bench
+        async with bench.turn:
+            if bench.is_closed:
+                raise StenoError("desk: it is closed")
+            said = await self._read(words)
+            if bench.is_agent_at_work and said.message is not None:
+                steering = bench.equipment.settings.steering
+                bench.agent.steer(said.message, steering, noted={"origin": said.origin})
+            else:
+                bench.begin(said.text)
+                await self._start(said.message, said.origin)
+            for text in said.notes:
+                bench.tell(Notice(NoticeCode.INPUT, text))
+
+    async def _read(self, words: Words) -> saying.Said:
+        equipment = self._bench.equipment
+        if not words.text.strip() and not words.images:
+            raise InvalidValue("say what to do, as in: What does this project do?")
+        read = saying.Words(words.text, images=words.images)
+        mode = equipment.settings.image_mode
+        try:
+            return await saying.read_words(read, equipment.opened, mode, place="image")
+        except OSError as exc:
+            raise InvalidValue(f"image: {exc.filename}: {exc.strerror or exc}") from exc
+
+    async def retry(self) -> None:
+        """Say again what could not be sent, or go on where the record stopped."""
+        bench = self._bench
+        async with bench.turn:
+            bench.check_idle()
+            message = self._unsent()
+            if message is None and not self.is_unfinished:
+                self._leave_broken_answer()
+            await self._start(message)
+
+    def _leave_broken_answer(self) -> None:
+        """Go back behind what was asked, if the answer was cut off. Raises Missing if not."""
+        last = self._last_said()
+        payload = None if last is None else last.payload
+        is_broken = isinstance(payload, AssistantMessage) and payload.stop_reason in _NOT_WHOLE
+        if last is None or last.parent is None or not is_broken:
+            raise Missing("retry: everything that was said has been answered; say something else")
+        self._bench.conversation.rewind(last.parent)
+        self._bench.move()
+
+    async def compact(self) -> Entry | None:
+        """Let the model sum up what was said so far; return the entry, None if there is none."""
+        bench = self._bench
+        async with bench.turn:
+            bench.check_idle()
+            if not bench.is_begun:
+                return None
+            bench.is_agent_at_work = True
+            summing_up = asyncio.create_task(bench.agent.compact(watch=bench.tell))
+            self._run = summing_up
+            try:
+                return await summing_up
+            finally:
+                self._rest()
+
+    async def _start(self, message: UserMessage | None, origin: str | None = None) -> None:
+        self._bench.is_agent_at_work = True
+        self._run = asyncio.create_task(self._let_work(message, origin))
+        await asyncio.sleep(0)  # from here on it can be steered and interrupted
+
+    async def _let_work(self, message: UserMessage | None, origin: str | None) -> None:
+        try:
+            await self._bench.agent.run(message, watch=self._hear, origin=origin)
+        except Conflict:
+            trouble = _OVERTAKEN
+        except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
+            trouble = str(exc) or type(exc).__name__
+        else:
+            return
+        finally:
+            if self._run is asyncio.current_task():  # else the next run has begun already
+                self._rest()
+        self._bench.tell(Trouble(trouble))
+
+    def _hear(self, event: LoopEvent) -> None:
+        if isinstance(event, RunEnded):
+            self._rest()
+        elif isinstance(event, CallEnded):
+            self._bench.questions.forget(event.call.id)
+        self._bench.tell(event)
+
+    def _rest(self) -> None:
+        self._bench.is_agent_at_work = False
+        self._bench.questions.forget_all()
+
+    def _unsent(self) -> UserMessage | None:
+        return unsent(self._bench.conversation) if self._bench.is_begun else None
+
+    def _last_said(self) -> Entry | None:
+        """Return the last message of the branch, but for what a person's own commands printed."""
+        said = (
+            entry
+            for entry in reversed(self._bench.conversation.past())
+            if entry.message is not None and SHELL not in (entry.audit or {})
+        )
+        return next(said, None)
+
+    # -- commands of the person --------------------------------------------------------------
+
+    async def shell(self, command: str) -> None:
+        """Run a command; what it prints goes on record as said by the person."""
+        bench = self._bench
+        async with bench.turn:
+            if bench.is_closed:
+                raise StenoError("desk: it is closed")
+            if not command.strip():
+                raise InvalidValue("shell: say which command to run, as in !git status")
+            if bench.is_shell_at_work:
+                raise StenoError("shell: your last command still runs; interrupt it, or wait")
+            if bench.conversation.outstanding and not bench.is_agent_at_work:
+                raise StenoError("shell: calls of the last turn await their results; /retry first")
+            bench.is_shell_at_work = True
+            bench.tell(ShellStarted(command))
+            self._command = asyncio.create_task(self._run_command(command))
+            await asyncio.sleep(0)  # from here on it can be interrupted
+
+    async def _run_command(self, command: str) -> None:
+        bench = self._bench
+        heard = Heard(lambda text: bench.tell(ShellOutput(text)))
+        status: int | None = None
+        try:
+            try:
+                ran = await run_shell(command, bench.site.folder, heard.add)
+            except asyncio.CancelledError:  # by us: it is on record how far it came
+                ran = Ran(None, "\n".join(filter(None, [heard.text.rstrip("\n"), _STOPPED])))
+            status = ran.status
+            self._record(command, ran)
+        except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
+            bench.tell(Trouble(_OVERTAKEN if isinstance(exc, Conflict) else str(exc)))
+        finally:
+            bench.is_shell_at_work = False
+            bench.tell(ShellEnded(status))
+
+    def _record(self, command: str, ran: Ran) -> None:
+        bench = self._bench
+        message = ChatMessage.user(replace_lone_surrogates(f"$ {command}\n{ran.output}"))
+        noted = {SHELL: command} | ({} if ran.status is None else {"status": ran.status})
+        if bench.is_agent_at_work and bench.agent.is_running:
+            bench.agent.steer(message, noted=noted)
+            return
+        bench.begin()
+        audit = {"actor": bench.actor, **noted}
+        bench.tell(Recorded(bench.conversation.append(message, audit=audit)))
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        """Stop what is being said and done; who is told twice waits for nothing any more."""
+        if self._bench.is_agent_at_work:
+            self._bench.agent.interrupt()
+        if self._command is not None and self._bench.is_shell_at_work:
+            self._command.cancel()
+
+    async def close(self) -> None:
+        """Stop everything, and wait for it: in order, and then less patiently."""
+        under_way = [task for task in (self._run, self._command) if task is not None]
+        for stop in (self.interrupt, self.interrupt, self._cancel):
+            under_way = [task for task in under_way if not task.done()]
+            if under_way:
+                stop()
+                await asyncio.wait(under_way, timeout=_PATIENCE_S)
+
+    def _cancel(self) -> None:
+        if self._run is not None:
+            self._run.cancel()

@@ -1,0 +1,300 @@
+"""The full-screen terminal: what is on the screen, and which key does what.
+
+It paints before anything else is loaded; a session is opened behind it (`work`). So nothing here
+knows what a desk is, and nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, final
+
+from textual import on
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from steno.errors import StenoError
+from steno.tui.block import Block, Kind
+from steno.tui.prompt.driver import TerminalDriver
+from steno.tui.prompt.history import History
+from steno.tui.prompt.prompt import Prompt
+from steno.tui.status import StatusLine
+from steno.tui.themes import THEMES
+from steno.tui.transcript.view import Transcript
+
+Opener: TypeAlias = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Any]]
+"""Opens a desk (`steno.tui.desk`), and says meanwhile what it does."""
+_HINT: Final = "say what to do · / commands · @ files · ! shell · /help"
+_OF_CONVERSATION: Final = frozenset(
+    {
+        *("interrupt", "change_mode", "leave_if_blank", "fold", "tree", "decide"),
+        *("scroll_page", "select", "help"),
+    }
+)
+"""What keys do as long as no other screen lies above the conversation."""
+_TWICE_S: Final = 2.0
+"""Within how many seconds Ctrl+C has to come twice to leave."""
+
+
+class Work(Protocol):
+    """What the keys set in motion, as soon as a session is open."""
+
+    async def live(self) -> None:
+        """Work at the desk until the person leaves."""
+        ...
+
+    def submit(self, text: str, images: tuple[str | bytes, ...]) -> None:
+        """Do what was typed."""
+        ...
+
+    def complete(self, typed: str) -> None:
+        """Offer what may be meant."""
+        ...
+
+    def interrupt(self) -> bool:
+        """Stop what is being done; tell whether there was anything."""
+        ...
+
+    def change_mode(self) -> None:
+        """Go from plan to act, or back."""
+        ...
+
+    def open_tree(self) -> None:
+        """Show the branches."""
+        ...
+
+    def decide(self) -> None:
+        """Go to what awaits a decision."""
+        ...
+
+    def edit(self, block: Block) -> None:
+        """Say again in a new branch, and otherwise, what a block says."""
+        ...
+
+    def leave(self) -> None:
+        """Stop working, in order."""
+        ...
+
+
+@final
+class Terminal(App[int]):
+    """A conversation, a prompt and a line that says where things stand."""
+
+    TITLE = "steno"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { layout: vertical; }
+    #transcript { height: 1fr; min-height: 4; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "interrupt", "interrupt", show=False),
+        Binding("shift+tab", "change_mode", "plan/act", priority=True),
+        Binding("ctrl+c", "stop", "stop", priority=True),
+        Binding("ctrl+d", "leave_if_blank", "leave", priority=True),
+        Binding("ctrl+q", "leave", "leave", priority=True),
+        Binding("ctrl+o", "fold", "fold", priority=True),
+        Binding("ctrl+t", "tree", "tree", priority=True),
+        Binding("ctrl+g", "decide", "decide", priority=True),
+        Binding("pageup", "scroll_page(-1)", "scroll", priority=True),
+        Binding("pagedown", "scroll_page(1)", "scroll", priority=True),
+        Binding("alt+up", "select(-1)", "select", priority=True),
+        Binding("alt+down", "select(1)", "select", priority=True),
+        Binding("f1", "help", "help"),
+    ]
+
+    def __init__(
+        self, open_desk: Opener, *, theme: str = "steno-dark", history: Path | None = None
+    ) -> None:
+        """Take what opens a desk, a theme, and the file that keeps what was typed."""
+        super().__init__(driver_class=TerminalDriver)
+        # Set before anything is styled: a theme that comes later makes Textual read all styles twice.
+        for own in THEMES:
+            self.register_theme(own)
+        self.set_reactive(App.theme, theme)
+        self.stylesheet.set_variables(self.get_css_variables())
+        self._open_desk = open_desk
+        self._history = History(history)
+        self._work: Work | None = None
+        self._typed_early: list[tuple[str, tuple[str | bytes, ...]]] = []
+        self._ctrl_c_at = float("-inf")
+        self.failure: BaseException | None = None
+        """Why there was nothing to work at."""
+        self.status = 0
+        """The exit status that is due."""
+
+    def compose(self) -> ComposeResult:
+        """Put everything on the screen that is there from the beginning."""
+        yield Transcript(id="transcript")
+        yield Prompt(history=self._history, id="prompt")
+        yield StatusLine(id="status")
+
+    @property
+    def transcript(self) -> Transcript:
+        """The conversation."""
+        return self.screen_stack[0].query_one("#transcript", Transcript)
+
+    @property
+    def prompt(self) -> Prompt:
+        """Where the person types."""
+        return self.screen_stack[0].query_one("#prompt", Prompt)
+
+    @property
+    def status_line(self) -> StatusLine:
+        """The line that says where things stand."""
+        return self.screen_stack[0].query_one("#status", StatusLine)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Offer none: commands are typed in the prompt."""
+        return ()
+
+    # -- beginning and end -------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Look as wanted, and begin as soon as there is something to see."""
+        self.prompt.hint = _HINT
+        self.prompt.focus()
+        self.status_line.doing("starting")
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._end_by, number)
+        self.run_worker(self._live(), name="work", exit_on_error=False)
+
+    async def _live(self) -> None:
+        """Open a desk and work at it; it is closed in the task that opened it."""
+        try:
+            # In a thread: what is loaded now takes as long as all that is on the screen already.
+            module = await asyncio.to_thread(import_module, "steno.tui.work")
+            async with self._open_desk(self.status_line.doing) as desk:
+                self._work = module.Working(self, desk)
+                self.status_line.doing(None)
+                for text, images in self._typed_early:
+                    self._work.submit(text, images)
+                await self._work.live()
+        except (StenoError, OSError, ImportError) as exc:
+            self.failure, self.status = exc, 1
+        finally:
+            self._work = None
+            self.exit(self.status)
+
+    def _end_by(self, number: signal.Signals) -> None:
+        self.status = 128 + number
+        self.action_leave()
+
+    # -- what is typed -----------------------------------------------------------------------
+
+    @on(Prompt.Submitted)
+    def _submit(self, message: Prompt.Submitted) -> None:
+        if self._work is not None:
+            self._work.submit(message.text, message.images)
+        else:
+            self._typed_early.append((message.text, message.images))
+            self.transcript.add(Block(Kind.NOTICE, body="starting; this is said as soon as it can"))
+
+    @on(Prompt.Completing)
+    def _complete(self, message: Prompt.Completing) -> None:
+        if self._work is not None:
+            self._work.complete(message.typed)
+
+    @on(Prompt.Told)
+    def _tell(self, message: Prompt.Told) -> None:
+        self.transcript.add(Block(Kind.NOTICE, body=message.text))
+
+    @on(Transcript.Chosen)
+    def _edit(self, message: Transcript.Chosen) -> None:
+        if self._work is not None:
+            self._work.edit(message.block)
+
+    # -- keys --------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave to other screens the keys that are about the conversation."""
+        return len(self.screen_stack) == 1 or action not in _OF_CONVERSATION
+
+    def action_interrupt(self) -> None:
+        """Stop what is being said and done."""
+        if self._work is not None:
+            self._work.interrupt()
+        self.prompt.focus()
+
+    def action_stop(self) -> None:
+        """Clear what was typed, else stop what is done, else leave if it comes twice."""
+        if self.screen.get_selected_text():
+            self.screen.action_copy_text()
+        elif not self.prompt.is_blank:
+            self.prompt.clear()
+        elif self._work is None or not self._work.interrupt():
+            if time.monotonic() - self._ctrl_c_at < _TWICE_S:
+                self.action_leave()
+            self._ctrl_c_at = time.monotonic()
+            self.status_line.say("Ctrl+C again leaves")
+
+    def action_leave(self) -> None:
+        """Leave; what runs is stopped first, and on record."""
+        if self._work is not None:
+            self._work.leave()
+        else:
+            self.exit(self.status)
+
+    def action_leave_if_blank(self) -> None:
+        """Leave, unless something was typed."""
+        if self.prompt.is_blank:
+            self.action_leave()
+        else:
+            self.prompt.action_delete_right()
+
+    def action_change_mode(self) -> None:
+        """Go from plan to act, or back."""
+        if self._work is not None:
+            self._work.change_mode()
+
+    def action_tree(self) -> None:
+        """Show the branches."""
+        if self._work is not None:
+            self._work.open_tree()
+
+    def action_decide(self) -> None:
+        """Go to what awaits a decision."""
+        if self._work is not None:
+            self._work.decide()
+
+    def action_help(self) -> None:
+        """Show what can be typed."""
+        if self._work is not None:
+            self._work.submit("/help", ())
+
+    def action_fold(self) -> None:
+        """Unfold everything, or fold it again."""
+        can_fold: Sequence[Block] = [one for one in self.transcript.blocks if one.can_fold]
+        is_any_folded = any(one.is_folded for one in can_fold)
+        self.transcript.fold_all(None, not is_any_folded)
+
+    def action_scroll_page(self, pages: int) -> None:
+        """Scroll the conversation, wherever the cursor is."""
+        if pages < 0:
+            self.transcript.scroll_page_up(animate=False)
+        else:
+            self.transcript.scroll_page_down(animate=False)
+
+    def action_select(self, step: int) -> None:
+        """Go from block to block."""
+        self.transcript.focus()
+        self.transcript.select(step)
+
+
+def run_terminal(open_desk: Opener, *, theme: str, history: Path | None) -> int:
+    """Let a person work until they leave; return the exit status. Raises what kept it from opening."""
+    app = Terminal(open_desk, theme=theme, history=history)
+    app.run()
+    if app.failure is not None:
+        raise app.failure
+    return app.status

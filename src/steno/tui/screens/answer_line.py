@@ -1,0 +1,44 @@
+"""A line in which a decision is worded: the rule to store, or the reason for a denial."""
+
+from __future__ import annotations
+
+from typing import final
+
+from textual.events import Key
+from textual.message import Message
+from textual.widgets import Input
+
+from steno.printable import printable
+from steno.tui.screens.deciding import Attention
+
+
+@final
+class AnswerLine(Input):
+    """Takes one line. Enter counts only where it can be meant."""
+
+    DEFAULT_CSS = "AnswerLine, AnswerLine:focus { border: none; height: 1; padding: 0; }"
+
+    @final
+    class Hasty(Message):
+        """Enter came too fast, and nothing was done about it."""
+
+    def __init__(self, attention: Attention) -> None:
+        """Take who tells keys that are meant from others."""
+        super().__init__(compact=True, select_on_focus=False)
+        self._attention = attention
+
+    def validate_value(self, value: str) -> str:
+        """Keep out of the line what a terminal would act on; it may be pasted."""
+        return printable(value).replace("\n", " ")
+
+    def on_key(self, event: Key) -> None:
+        """Note when keys come."""
+        if event.key != "enter":  # see action_submit
+            self._attention.takes_key()
+
+    async def action_submit(self) -> None:
+        """Take what is written."""
+        if self._attention.takes_enter():
+            await super().action_submit()
+        else:
+            self.post_message(self.Hasty())

@@ -1,0 +1,84 @@
+"""The choices below a call: a letter and a word each, as many in a row as fit."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from textual.content import Content
+from textual.events import Click
+from textual.geometry import Size
+from textual.message import Message
+from textual.style import Style
+from textual.widget import Widget
+
+from steno.tui.screens.deciding import Choice, Offer
+
+_CHOICE: Final = "choice"
+
+
+@final
+class Choices(Widget, can_focus=False):
+    """Draws offers. What is highlighted has arrows around it, for terminals without colours."""
+
+    DEFAULT_CSS = "Choices { height: auto; }"
+
+    @final
+    class Clicked(Message):
+        """Somebody has clicked on a choice."""
+
+        def __init__(self, choice: Choice) -> None:
+            """Say on which."""
+            super().__init__()
+            self.choice = choice
+
+    def __init__(self) -> None:
+        """Offer nothing yet."""
+        super().__init__()
+        self._offers: tuple[Offer, ...] = ()
+        self._highlighted: Offer | None = None
+
+    def show(self, offers: tuple[Offer, ...], highlighted: Offer | None) -> None:
+        """Offer these, one of them highlighted or none."""
+        if (offers, highlighted) != (self._offers, self._highlighted):
+            self._offers, self._highlighted = offers, highlighted
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return how many rows it takes."""
+        return len(self._rows(width))
+
+    def render(self) -> Content:
+        """Draw all of them."""
+        rows = self._rows(self.size.width)
+        return Content("\n").join([Content("").join(map(self._drawn, row)) for row in rows])
+
+    def on_click(self, event: Click) -> None:
+        """Say what was clicked on."""
+        choice = event.style.meta.get(_CHOICE)
+        if choice is not None:
+            self.post_message(self.Clicked(Choice(choice)))
+
+    def _rows(self, width: int) -> list[list[Offer]]:
+        rows: list[list[Offer]] = []
+        left = 0
+        for offer in self._offers:
+            taken = len(self._text(offer))
+            if not rows or taken > left:
+                rows.append([])
+                left = width
+            rows[-1].append(offer)
+            left -= taken
+        return rows
+
+    def _text(self, offer: Offer) -> str:
+        before, behind = "▸◂" if offer == self._highlighted else "  "
+        return f"{before}{offer.letter} {offer.label}{behind} "
+
+    def _drawn(self, offer: Offer) -> Content:
+        text = Content(self._text(offer))
+        text = text.stylize(Style.from_meta({_CHOICE: str(offer.choice)}), 0, len(text) - 1)
+        if offer.obstacle:
+            return text.stylize("$text-muted dim strike", 1, len(text) - 2)
+        if offer == self._highlighted:
+            return text.stylize("bold reverse", 0, len(text) - 1)
+        return text.stylize("bold underline", 1, 2)

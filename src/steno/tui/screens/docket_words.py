@@ -1,0 +1,99 @@
+"""What the approval panel says around a call: a title, the other calls, the rule, and what to do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.content import Content
+
+from steno.printable import on_one_line, printable
+from steno.tui.desk import Pending
+from steno.tui.screens.call_text import Line, lines_of, lines_of_all
+from steno.tui.screens.deciding import Choice, obstacle_to_rules, read_rule
+from steno.tui.screens.docket import Docket
+from steno.tui.wording import head_of_call
+
+_MOST_LISTED: Final = 3
+_ASKED_FOR: Final = {
+    Choice.SESSION: "allow in this session whatever this rule covers:",
+    Choice.PROJECT: "allow in this folder, for good, whatever this rule covers:",
+    Choice.USER: "allow in all folders, for good, whatever this rule covers:",
+    Choice.EXPLAIN: "why not? The model is told:",
+}
+_ELSEWHERE: Final = "Ctrl+G leads here to decide"
+_HOW: Final = "letter or ←→ picks · Enter confirms · Esc leaves · v more"
+_MORE_CALLS: Final = "· Ctrl+N next "
+_NO_REASON: Final = "write a reason; Esc, then d denies without one"
+_REASON: Final = "Enter denies, and the model reads this"
+
+
+def title_of(docket: Docket) -> Content:
+    """Return what is asked about, and how many more there are."""
+    if docket.listed:
+        return Content(f" allow these {len(docket.listed)} calls once? ")
+    shown = docket.shown
+    if shown is None:
+        return Content("")
+    asked = "asked ahead" if shown.question is None else str(shown.question.capability)
+    number = docket.pending.index(shown) + 1
+    called = shown.call.original_name
+    name = shown.call.name if called is None else f"{shown.call.name} ({on_one_line(called)})"
+    count = f"{number} of {len(docket.pending)} "
+    more = _MORE_CALLS if len(docket.undecided) > 1 else ""
+    return Content(f" permission · {name} · {asked} · {count}{more}")
+
+
+def calls_of(docket: Docket) -> Content:
+    """Return the calls around the one shown, one in a row; nothing if it is the only one."""
+    pending, shown = docket.pending, docket.shown
+    if shown is None or len(pending) < 2 or docket.listed:
+        return Content("")
+    here = pending.index(shown)
+    first = max(0, min(here - 1, len(pending) - _MOST_LISTED))
+    rows = [
+        f"{'▸' if one is shown else ' '} {_standing(one):7}  {head_of_call(one.call)}"
+        for one in pending[first : first + _MOST_LISTED]
+    ]
+    return Content("\n".join(rows))
+
+
+def _standing(pending: Pending) -> str:
+    if pending.is_decided:
+        return "decided"
+    return "waits" if pending.question is None else "asked"
+
+
+def lines_to_read(docket: Docket, preview: str) -> list[Line]:
+    """Return what there is to read; `preview` is for a call that nobody was asked about yet."""
+    if docket.listed:
+        return lines_of_all(docket.listed)
+    shown = docket.shown
+    if shown is None:
+        return []
+    return lines_of(shown, preview if shown.question is None else shown.question.preview)
+
+
+def rule_of(docket: Docket) -> Content:
+    """Return what more than once would mean, or what is to be written."""
+    shown = docket.shown
+    if shown is None or docket.listed:
+        return Content("")
+    if docket.worded is not None:
+        return Content(_ASKED_FOR[docket.worded])
+    obstacle = obstacle_to_rules(shown.question)
+    if shown.question is None or obstacle:
+        return Content(f"only once or not: {obstacle}")
+    return Content(f"rule for more than once: {printable(shown.question.rule)}")
+
+
+def hint_of(docket: Docket, *, written: str, is_here: bool) -> Content:
+    """Return what the person should know now, or can do next; `is_here` if keys come here."""
+    if docket.told:
+        return Content(docket.told)
+    if docket.worded is Choice.EXPLAIN:
+        return Content(_REASON if written.strip() else _NO_REASON)
+    if docket.worded is not None and docket.shown is not None and docket.shown.question is not None:
+        return Content(read_rule(written, docket.shown.question).words)
+    if docket.highlighted is not None:
+        return Content(f"Enter: {docket.highlighted.meaning}")
+    return Content(_HOW if is_here else _ELSEWHERE)

@@ -1,0 +1,282 @@
+"""Entries as blocks: what a person sees of what is on record.
+
+Nothing here is made harmless: that is for whoever draws it. Heads are on one line all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any, Final, TypeAlias, assert_never
+
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.content import (
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    Opaque,
+    Resource,
+    Text,
+    Thinking,
+)
+from steno.entry import (
+    Approval,
+    ApprovalStatus,
+    BranchSwitch,
+    Compaction,
+    Entry,
+    Feedback,
+    Label,
+    ModeChange,
+    ModelChange,
+    Redacted,
+    Redaction,
+    Repair,
+    Resolution,
+    ResolutionStatus,
+    Rewind,
+)
+from steno.errors import InvalidArguments
+from steno.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
+from steno.outcome import Outcome
+from steno.ports.carrier import without_secrets
+from steno.printable import counted, cut, on_one_line
+from steno.tui.block import Block, Form, Kind, State
+
+SHELL: Final = "shell"
+"""Under which name the audit of a message has the command whose output it holds."""
+STATUS: Final = "status"
+RETRY: Final = "/retry tries again"
+_LONGEST_HEAD: Final = 160
+_TELLING: Final = ("command", "path", "pattern", "url", "uri", "query", "job", "name")
+"""Arguments that say most about a call, the first that is there counts."""
+_STATES: Final = {
+    Outcome.OK: State.DONE,
+    Outcome.DENIED: State.DENIED,
+    Outcome.CANCELLED: State.STOPPED,
+    Outcome.SKIPPED: State.STOPPED,
+}
+ImageOf: TypeAlias = Callable[[str, int], bytes | None]
+"""Returns the bytes of an image: by its entry, and the number of its block there."""
+
+
+# -- calls -----------------------------------------------------------------------------------
+
+
+def block_of_call(call: AnyToolCall, entry: str | None = None) -> Block:
+    """Return a call that nothing is known of yet but what it asks for."""
+    block = Block(Kind.CALL, head=head_of_call(call), is_folded=True, entry=entry)
+    if isinstance(call, InvalidToolCall):
+        block.state, block.body = State.FAILED, f"{call.reason}\n{call.arguments}"
+        return block
+    arguments = _arguments(call)
+    if call.name == "write" and isinstance(content := arguments.get("content"), str):
+        block.body, block.form = content, Form.CODE
+        block.language = PurePath(str(arguments.get("path", ""))).suffix.removeprefix(".")
+    elif call.name == "edit" and {"old", "new"} <= arguments.keys():
+        block.body, block.form = _as_diff(str(arguments["old"]), str(arguments["new"])), Form.DIFF
+    return block
+
+
+def head_of_call(call: AnyToolCall) -> str:
+    """Return a call on one line: its tool, and what it is about."""
+    name = call.original_name or call.name if isinstance(call, ToolCall) else call.name
+    return cut(on_one_line(f"{name} {_gist(call)}"), _LONGEST_HEAD)
+
+
+def _gist(call: AnyToolCall) -> str:
+    arguments = _arguments(call)
+    for name in _TELLING:
+        if isinstance(value := arguments.get(name), str) and value:
+            return value
+    return "" if call.arguments == "{}" else call.arguments[: 4 * _LONGEST_HEAD]
+
+
+def _arguments(call: AnyToolCall) -> Mapping[str, Any]:
+    if not isinstance(call, ToolCall):
+        return {}
+    try:
+        return call.parsed
+    except InvalidArguments:
+        return {}
+
+
+def _as_diff(old: str, new: str) -> str:
+    removed = [f"-{line}" for line in old.splitlines()]
+    return "\n".join([*removed, *[f"+{line}" for line in new.splitlines()]])
+
+
+def put_result(block: Block, result: ToolResultMessage, entry: str, image_of: ImageOf) -> None:
+    """Let a call show what came of it."""
+    block.pieces.clear()
+    block.is_open = False
+    block.state = _STATES.get(result.outcome, State.FAILED)
+    diff = (result.details or {}).get("diff")
+    if result.outcome is Outcome.OK and isinstance(diff, str) and diff.strip():
+        block.body, block.form = diff, Form.DIFF
+    elif block.form is Form.PLAIN or result.outcome is not Outcome.OK:
+        block.body, block.form = result.text, Form.PLAIN
+    block.images = images_of(result.content, entry, image_of)
+
+
+def put_decision(block: Block, approval: Approval) -> None:
+    """Let a call show what was decided about it."""
+    if approval.status is ApprovalStatus.PENDING:
+        block.state = State.WAITING
+    elif approval.status is ApprovalStatus.DENIED:
+        block.state = State.DENIED
+    elif block.state is State.WAITING:
+        block.state = None
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+def block_of_prompt(entry: Entry, message: UserMessage, image_of: ImageOf) -> Block:
+    """Return what a person said, or the command that they ran."""
+    command = None if entry.audit is None else entry.audit.get(SHELL)
+    if isinstance(command, str):
+        status = None if entry.audit is None else entry.audit.get(STATUS)
+        block = Block(Kind.SHELL, head=f"$ {on_one_line(command)}", entry=entry.id)
+        block.body = (message.text or "").partition("\n")[2]
+        block.state = State.DONE if status == 0 else State.FAILED
+        return block
+    pointers = [f"[{name_of(one)}]" for one in message.content if not isinstance(one, Text)]
+    words = "\n".join(filter(None, [message.text, "  ".join(pointers)]))
+    images = images_of(message.content, entry.id, image_of)
+    return Block(Kind.USER, body=words, entry=entry.id, images=images)
+
+
+def blocks_of_answer(entry: Entry, message: AssistantMessage, image_of: ImageOf) -> list[Block]:
+    """Return what a model said, part by part; a call has its place among them."""
+    return [
+        block
+        for number, part in enumerate(message.content)
+        if (block := _block_of_part(part, entry.id, number, image_of)) is not None
+    ]
+
+
+def _block_of_part(
+    part: Text | Thinking | ToolCall | InvalidToolCall | Image | Opaque,
+    entry: str,
+    number: int,
+    image_of: ImageOf,
+) -> Block | None:
+    match part:
+        case Text():
+            return answer(part.text, entry) if part.text.strip() else None
+        case Thinking():
+            words = "(taken out by the provider)" if part.redacted else part.text
+            return thinking(words, entry) if words.strip() else None
+        case ToolCall() | InvalidToolCall():
+            return block_of_call(part, entry)
+        case Image():
+            data = image_of(entry, number)
+            return Block(
+                Kind.ANSWER, body=f"[{name_of(part)}]", entry=entry, images=(data,) if data else ()
+            )
+        case Opaque():
+            return Block(Kind.MARK, head=f"not understood: {on_one_line(part.kind)}", entry=entry)
+        case _:
+            assert_never(part)
+
+
+def answer(text: str = "", entry: str | None = None) -> Block:
+    """Return words of a model."""
+    return Block(Kind.ANSWER, body=text, form=Form.MARKDOWN, entry=entry)
+
+
+def thinking(text: str = "", entry: str | None = None) -> Block:
+    """Return what a model thought."""
+    return Block(Kind.THINKING, head="thinking", body=text, is_folded=True, entry=entry)
+
+
+def name_of(block: object) -> str:
+    """Return what something is called that a message points at."""
+    match block:
+        case FileReference():
+            first, last = block.start_line, block.end_line
+            lines = "" if first is None else f":{first}" + ("" if last is None else f"-{last}")
+            return f"file {on_one_line(block.path)}{lines}"
+        case Image(source=ImageFile(path)):
+            return f"image {on_one_line(path)}"
+        case Image(source=ImageUrl(url)):
+            return f"image {without_secrets(url) or 'from an address'}"
+        case Image(source=ImageData(data)):
+            return f"image, {len(data):,} bytes"
+        case Image(source=ImageBlob(size=size)):
+            return f"image, {size:,} bytes"
+        case Resource():
+            return f"resource {on_one_line(block.server)}:{without_secrets(block.uri) or '?'}"
+        case Opaque():
+            return f"not understood: {on_one_line(block.kind)}"
+        case _:
+            return "something else"
+
+
+def images_of(content: tuple[object, ...], entry: str, image_of: ImageOf) -> tuple[bytes, ...]:
+    """Return the images that a message holds, as far as they are at hand."""
+    found = [image_of(entry, n) for n, block in enumerate(content) if isinstance(block, Image)]
+    return tuple([data for data in found if data is not None])
+
+
+# -- everything else -------------------------------------------------------------------------
+
+
+def mark_of(entry: Entry, *, pointer: str = "") -> Block | None:
+    """Return what an entry says that is no message and about no call; None where it is for itself.
+
+    `pointer` names what a resolution is about.
+    """
+    payload = entry.payload
+    match payload:
+        case SystemMessage():
+            words = payload.text or ""
+            head = f"system prompt · {counted(len(words.split()), 'word', 'words')}"
+            return Block(Kind.MARK, head=head, body=words, is_folded=True, entry=entry.id)
+        case ModeChange():
+            return _mark(entry, f"{payload.new} mode")
+        case ModelChange():
+            return _mark(entry, f"{payload.new} answers")
+        case BranchSwitch():
+            return _mark(entry, f"branch {payload.new}")
+        case Rewind():
+            return _mark(entry, "goes on from an earlier message")
+        case Label():
+            return _mark(entry, f"label: {payload.text}")
+        case Compaction():
+            block = _mark(entry, "a summary takes the place of what was said before")
+            block.body, block.form, block.is_folded = payload.summary, Form.MARKDOWN, True
+            return block
+        case Feedback():
+            return Block(Kind.NOTICE, body=f"remark: {payload.text}", entry=entry.id)
+        case Repair():
+            return Block(Kind.NOTICE, body=f"mended: {payload.explanation}", entry=entry.id)
+        case Redacted():
+            return _mark(entry, f"taken out: {payload.kind}")
+        case Redaction():
+            return _mark(entry, f"taken out by {payload.actor}: {payload.reason}")
+        case Resolution():
+            return _finding(entry, payload, pointer)
+        case Opaque():
+            return _mark(entry, f"not understood: {payload.kind}")
+        case _:
+            return None
+
+
+def _mark(entry: Entry, text: str) -> Block:
+    return Block(Kind.MARK, head=on_one_line(text), entry=entry.id)
+
+
+def _finding(entry: Entry, resolution: Resolution, pointer: str) -> Block | None:
+    """Return what became of something that a message points at, where a person should know."""
+    if resolution.status is ResolutionStatus.FAILED:
+        text = f"{pointer}: failed: {resolution.error}; {RETRY}"
+        return Block(Kind.TROUBLE, body=text, entry=entry.id)
+    details = resolution.details or {}
+    if resolution.status is ResolutionStatus.RESOLVED and details.get("used") == "ocr":
+        return Block(Kind.NOTICE, body=f"{pointer}: the model reads the text in it", entry=entry.id)
+    return None

@@ -1,0 +1,26 @@
+"""A program that works at a desk and waits for a decision; it is killed there.
+
+It takes the folder to work in, and says `asked` when somebody has to decide.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.cli.desk.seated import seated
+
+
+async def main(folder: Path) -> None:
+    """Say something, and wait for ever."""
+    async with seated(folder) as person:
+        asyncio.get_running_loop().create_task(person.say("Write two files."))
+        await person.until(lambda: person.desk.pending)
+        sys.stdout.write("asked\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,99 @@
+"""What the tests of the desk share: somebody who sits at it, and notes everything that happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from steno.agent import RunEnded
+from steno.cli.configuration import load_settings
+from steno.cli.desk.desk import opened_desk
+from steno.cli.opening import Outside
+from steno.cli.session import Start
+from steno.message import SystemMessage
+from steno.ports import Verdict
+from steno.tui.desk import Desk, DeskEvent, Pending, Words
+
+T = TypeVar("T")
+LIMIT_S = 20.0
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a test; whatever hangs fails after a while."""
+
+    async def limited() -> T:
+        async with asyncio.timeout(LIMIT_S):
+            return await main
+
+    return asyncio.run(limited())
+
+
+class Person:
+    """Somebody at a desk."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.events: list[DeskEvent] = []
+        self._happened = asyncio.Event()
+        desk.watch(self._hear)
+
+    def _hear(self, event: DeskEvent) -> None:
+        self.events.append(event)
+        self._happened.set()
+
+    async def until(self, is_so: Callable[[], Any]) -> None:
+        """Wait until something is so; it is looked at whenever something happens."""
+        while not is_so():
+            self._happened.clear()
+            await self._happened.wait()
+
+    def told(self, kind: type[T]) -> list[T]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    async def say(self, text: str, *images: str | bytes) -> RunEnded:
+        """Say something, and wait for the end of it."""
+        before = len(self.told(RunEnded))
+        await self.desk.say(Words(text, images))
+        return await self.end(before)
+
+    async def end(self, before: int = 0) -> RunEnded:
+        await self.until(lambda: len(self.told(RunEnded)) > before)
+        return self.told(RunEnded)[before]
+
+    async def asked(self, *calls: str) -> list[Pending]:
+        """Wait until just these calls await a decision, the first of them asked about."""
+        await self.until(lambda: [one.call.id for one in self.desk.pending] == list(calls))
+        return list(self.desk.pending)
+
+    def allow(self, call: str, **how: Any) -> None:
+        self.desk.decide(call, Verdict(allowed=True, actor=self.desk.actor, **how))
+
+    def deny(self, call: str, reason: str | None = None) -> None:
+        self.desk.decide(call, Verdict(allowed=False, actor=self.desk.actor, reason=reason))
+
+    @property
+    def said(self) -> list[str]:
+        """Return what was said on the active branch, but for the system message."""
+        said = [entry.message for entry in self.desk.entries()]
+        return [m.text or "" for m in said if m is not None and not isinstance(m, SystemMessage)]
+
+
+@asynccontextmanager
+async def seated(
+    folder: Path,
+    *,
+    keeps: bool = True,
+    mode: str | None = None,
+    flags: dict[str, Any] | None = None,
+    **start: Any,
+) -> AsyncGenerator[Person]:
+    """Open a desk in a folder, with somebody at it."""
+    loaded = load_settings(folder, flags=flags or {})
+    begin = Start(folder, **start)
+    async with opened_desk(
+        loaded, begin, keeps=keeps, mode=mode, outside=Outside(none=True)
+    ) as desk:
+        yield Person(desk)

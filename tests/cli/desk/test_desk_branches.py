@@ -1,0 +1,142 @@
+"""The tree of a session at the desk: where branches part, and how to go on in another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steno.entry import Entry
+from steno.errors import Conflict, InvalidValue, Missing
+from steno.message import UserMessage
+from steno.record import MAIN
+from steno.store import open_store
+from steno.tui.desk import Moved, Words
+from tests.cli.desk.seated import Person, run, seated
+from tests.cli.headless import make_project, speaking
+from tests.cli.pointing import SEEING
+from tests.inputs.images.making import encoded, graphic
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+def words_of(person: Person) -> list[Entry]:
+    return [entry for entry in person.desk.entries() if isinstance(entry.payload, UserMessage)]
+
+
+def test_a_fork_goes_on_behind_the_last_entry_or_any_other(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            branches = person.desk.branches
+            with pytest.raises(Missing, match="nothing has been said"):
+                branches.fork()
+            await person.say("One?")
+            first = person.desk.entries()[-1]
+            await person.say("Two?")
+            assert branches.fork() == "fork-1"
+            assert person.said == ["One?", "One.", "Two?", "Two."]
+            assert branches.fork("aside", at=first.id) == "aside"
+            assert person.events[-1] == Moved()
+            assert person.said == ["One?", "One."]
+            assert list(branches.names()) == ["aside", MAIN, "fork-1"]
+            with pytest.raises(Conflict, match="choose another"):
+                branches.fork("aside")
+            branches.switch(MAIN)
+            assert person.said == ["One?", "One.", "Two?", "Two."]
+            moves = len(person.told(Moved))
+            branches.switch(MAIN)
+            assert len(person.told(Moved)) == moves
+            with pytest.raises(Missing, match="aside"):
+                branches.switch("elsewhere")
+            assert [e.message.text for e in person.desk.entries("aside") if e.message][-1] == "One."
+
+    with speaking(home, "One.", "Two."):
+        run(main())
+
+
+@pytest.mark.parametrize("prompt", ["", "Be brief."])
+def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
+    project: Path, home: Path, prompt: str
+) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"system_prompt": prompt or " "}) as person:
+            await person.say("One?")
+            await person.say("Two?")
+            first, second = words_of(person)
+            words = person.desk.branches.fork_before(second.id)
+            assert words == Words("Two?")
+            assert person.said == ["One?", "One."]
+            person.desk.branches.switch(MAIN)
+            assert person.desk.branches.fork_before(first.id, "anew") == Words("One?")
+            assert person.said == []
+            await person.say("Three?")
+            assert person.said == ["Three?", "Three."]
+            with pytest.raises(InvalidValue, match="only what you have said"):
+                person.desk.branches.fork_before(person.desk.entries()[-1].id)
+            session = person.desk.standing.session
+            assert session is not None
+            with open_store() as store:
+                assert store.verify(session).is_intact
+
+    with speaking(home, "One.", "Two.", "Three."):
+        run(main())
+
+
+def test_what_was_said_with_images_comes_back_with_them(project: Path, home: Path) -> None:
+    data = encoded(graphic())
+    (project / "a.png").write_bytes(data)
+    (project / "b.png").write_bytes(data)
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.say("Is @a.png like these?", "b.png", data)
+            [said] = words_of(person)
+            words = person.desk.branches.fork_before(said.id)
+            assert words == Words("Is @a.png like these?", ("b.png", data))
+
+    with speaking(home, "Yes.", settings=SEEING):
+        run(main())
+
+
+def test_what_a_command_printed_comes_back_as_the_command(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            await person.desk.shell("echo hello")
+            await person.until(lambda: not person.desk.is_running)
+            [said] = words_of(person)
+            assert person.desk.branches.fork_before(said.id) == Words("!echo hello")
+
+    run(main())
+
+
+def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.say("One?")
+            first = person.desk.entries()[-1]
+            await person.say("Two?")
+            person.desk.branches.fork("aside", at=first.id)
+            person.desk.branches.label(first.id, "one")
+            twigs = person.desk.branches.twigs()
+            by_gist = {twig.gist: twig for twig in twigs}
+            parting = by_gist["One."]
+            assert (parting.labels, parting.is_active, parting.is_remarkable) == (
+                ("one",),
+                True,
+                True,
+            )
+            assert (by_gist["Two?"].rails, by_gist["Two?"].is_active) == ("| ", False)
+            assert by_gist["Two."].branches == (MAIN,)
+            assert twigs[-1].branches == ("aside",)
+            assert (twigs[0].kind, twigs[0].number) == ("system", 1)
+            for bad in ("", "#3", "12"):
+                with pytest.raises(InvalidValue, match="label"):
+                    person.desk.branches.label(first.id, bad)
+
+    with speaking(home, "One.", "Two."):
+        run(main())

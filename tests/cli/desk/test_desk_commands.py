@@ -1,0 +1,101 @@
+"""The commands that the desk itself does, and that there is none that nobody does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steno.cli.desk.replies import REPLIES
+from steno.entry import Mode
+from steno.errors import InvalidValue, Missing, StenoError
+from steno.record import MAIN
+from steno.tui.block import Form
+from steno.tui.commands import COMMANDS
+from tests.cli.desk.seated import run, seated
+from tests.cli.headless import make_project
+
+pytestmark = pytest.mark.requirement("S4-15")
+OFFLINE = {"model": "offline"}
+OF_THE_TERMINAL = ("quit", "theme")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+def test_every_command_is_known_before_anything_was_said(project: Path, name: str) -> None:
+    async def main() -> str:
+        async with seated(project, flags=OFFLINE) as person:
+            try:
+                return (await person.desk.command(name)).text
+            except StenoError as exc:
+                return str(exc)
+
+    told = run(main())
+    assert told.strip()
+    assert "no such command" not in told
+    assert ("the terminal does this" in told) == (name in OF_THE_TERMINAL)
+
+
+def test_no_command_is_answered_that_help_does_not_list() -> None:
+    assert {*REPLIES} <= {command.name for command in COMMANDS}
+
+
+def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags=OFFLINE) as person:
+            with pytest.raises(
+                Missing, match="/moedl: there is no such command; do you mean model"
+            ):
+                await person.desk.command("moedl")
+
+    run(main())
+
+
+def test_help_lists_every_command(project: Path) -> None:
+    async def main() -> str:
+        async with seated(project, flags=OFFLINE) as person:
+            return (await person.desk.command("help")).text
+
+    told = run(main())
+    assert all(f"`/{command.name}" in told for command in COMMANDS)
+
+
+def test_commands_change_what_is_at_hand(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags=OFFLINE) as person:
+            desk = person.desk
+            assert "`offline/assistant`" in (await desk.command("model")).text
+            assert "`act`" in (await desk.command("mode")).text
+            assert "`plan`" in (await desk.command("mode", "plan")).text
+            assert desk.standing.mode is Mode.PLAN
+            with pytest.raises(InvalidValue, match="plan, act"):
+                await desk.command("mode", "dream")
+            assert "no sessions yet" in (await desk.command("resume")).text
+            assert "Nothing has been said" in (await desk.command("tree")).text
+            await desk.command("rename", "The *answer*")
+            await person.say("read note.txt")
+            assert desk.standing.title == "The *answer*"
+            await desk.command("label", "first")
+            await desk.command("fork", "aside")
+            assert desk.standing.branch == "aside"
+            tree = await desk.command("tree")
+            assert tree.form is Form.CODE
+            assert "[first]" in tree.text
+            assert "<- aside (active)" in tree.text
+            first = desk.standing.session
+            await desk.command("new", "Another")
+            listed = (await desk.command("resume")).text
+            assert "The \\*answer\\*" in listed
+            assert first is not None
+            assert first[:13] in listed
+            await desk.command("resume", first)
+            assert desk.standing.session == first
+            await desk.command("rename", "Done")
+            assert desk.standing.title == "Done"
+            assert list(desk.branches.names()) == ["aside", MAIN]
+
+    run(main())

@@ -1,0 +1,152 @@
+"""Parts of the desk by themselves: what a branch has come to, and questions that wait together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+
+from steno import ChatMessage, Conversation, ToolCall, Usage
+from steno.cli.desk.ledger import Ledger
+from steno.cli.desk.questions import Questions
+from steno.entry import Compaction
+from steno.ports import Capability, Question, Scope, Verdict
+from steno.views import Price, spent_by_model
+from tests.cli.desk.seated import run
+
+TURN = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
+PRICES = {"a/dear": Price(Decimal(3), Decimal(15)), "a/cheap": Price(Decimal(1), Decimal(2))}
+
+
+def talk() -> Conversation:
+    """Let two models with a price and one without speak."""
+    conversation = Conversation([ChatMessage.system("Work.")])
+    for model in ("a/dear", "a/cheap", "a/unknown", "a/dear"):
+        conversation.change_model(model)
+        conversation.append(ChatMessage.user("Well?"))
+        conversation.append(ChatMessage.assistant("Well.", usage=TURN))
+    return conversation
+
+
+def test_the_cost_is_that_of_each_model_at_its_own_price() -> None:
+    conversation, ledger = talk(), Ledger(PRICES.get)
+    for entry in conversation.entries():
+        ledger.add(entry)
+    spent = spent_by_model(conversation.entries(), PRICES.get).values()
+    assert ledger.cost == sum(one.cost for one in spent if one.cost is not None) == Decimal(39)
+    assert ledger.usage.total_tokens == 8_000_000
+    assert ledger.context_tokens == 2_000_000
+    ledger.read(conversation.entries()[:4])
+    assert (ledger.cost, ledger.usage) == (Decimal(18), TURN)
+
+
+def test_no_cost_is_known_where_no_price_is() -> None:
+    ledger = Ledger(lambda _: None)
+    ledger.read(talk().entries())
+    assert ledger.cost is None
+
+
+def test_what_nobody_counts_is_estimated() -> None:
+    ledger, conversation = Ledger(PRICES.get), Conversation([ChatMessage.user("word " * 700)])
+    ledger.read(conversation.entries())
+    assert ledger.context_tokens is None
+    ledger.add(conversation.append(ChatMessage.assistant("Yes.")))
+    assert ledger.context_tokens is not None
+    assert 900 < ledger.context_tokens < 1_200
+
+
+def test_a_summary_leaves_more_room() -> None:
+    ledger, conversation = Ledger(PRICES.get), Conversation([ChatMessage.system("Work.")])
+    conversation.append(ChatMessage.user("word " * 700))
+    conversation.append(ChatMessage.assistant("Yes.", usage=TURN))
+    last = conversation.append(ChatMessage.user("More?"))
+    ledger.read(conversation.entries())
+    summary = Compaction(through=conversation.entries()[2].id, summary="Words.", usage=TURN)
+    ledger.add(conversation.append(summary))
+    assert ledger.context_tokens is not None
+    assert 0 < ledger.context_tokens < 100
+    assert ledger.usage.total_tokens == 4_000_000
+    assert last.id in {entry.id for entry in conversation.entries()}
+
+
+# -- questions -----------------------------------------------------------------------------------
+
+
+def question(id: str, path: str) -> Question:
+    call = ToolCall(id=id, name="write", arguments="{}")
+    return Question(call=call, capability=Capability.WRITE, subjects=(path,), rule="write(src/**)")
+
+
+async def asked(questions: Questions, *all_of_them: Question) -> list[asyncio.Task[Verdict]]:
+    tasks = [asyncio.create_task(questions.ask(one)) for one in all_of_them]
+    await asyncio.sleep(0)
+    return tasks
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def changed(told: list[str]) -> Callable[[], None]:
+    return lambda: told.append("changed")
+
+
+@pytest.mark.requirement("S2-18")
+def test_a_rule_answers_the_other_questions_that_it_covers(
+    changed: Callable[[], None], told: list[str]
+) -> None:
+    async def main() -> None:
+        questions = Questions(changed)
+        one, other, elsewhere = await asked(
+            questions, question("c1", "src/a"), question("c2", "src/b"), question("c3", "docs/c")
+        )
+        assert [pending.call.id for pending in questions.pending(())] == ["c1", "c2", "c3"]
+        questions.decide("c1", Verdict(allowed=True, actor="ada", scope=Scope.SESSION), {})
+        assert [pending.call.id for pending in questions.pending(())] == ["c3"]
+        assert (await one).scope is Scope.SESSION
+        assert await other == Verdict(
+            allowed=True, actor="ada", reason="the rule write(src/**) covers it"
+        )
+        questions.decide("c3", Verdict(allowed=False, actor="ada"), {})
+        assert not (await elsewhere).allowed
+        assert told.count("changed") == 5
+
+    run(main())
+
+
+def test_who_says_no_or_only_once_answers_one_question(changed: Callable[[], None]) -> None:
+    async def main() -> None:
+        for verdict in (
+            Verdict(allowed=True, actor="ada"),
+            Verdict(allowed=False, actor="ada", scope=Scope.SESSION),
+        ):
+            questions = Questions(changed)
+            one, other = await asked(questions, question("c1", "src/a"), question("c2", "src/b"))
+            questions.decide("c1", verdict, {})
+            assert await one == verdict
+            assert [pending.call.id for pending in questions.pending(())] == ["c2"]
+            other.cancel()
+            await asyncio.wait([other])
+            assert questions.pending(()) == []
+
+    run(main())
+
+
+def test_what_was_decided_ahead_is_not_about_a_call_with_other_arguments(
+    changed: Callable[[], None],
+) -> None:
+    async def main() -> None:
+        questions, later = Questions(changed), question("c2", "src/b")
+        other_call = ToolCall(id="c2", name="write", arguments='{"path": "/"}')
+        await asked(questions, question("c1", "src/a"))
+        questions.decide("c2", Verdict(allowed=True, actor="ada"), {"c2": other_call})
+        [waiting] = await asked(questions, later)
+        assert not waiting.done()
+        assert [pending.call.id for pending in questions.pending(())] == ["c1", "c2"]
+        waiting.cancel()
+
+    run(main())

@@ -1,0 +1,446 @@
+"""The desk at work: what is said begins a run or steers it, and what goes wrong is told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steno.agent import Ending, Notice, NoticeCode, RunEnded, TurnStarted
+from steno.entry import Compaction, Mode, ModeChange, ModelChange, Rewind
+from steno.errors import InvalidValue, Missing, StenoError, Unresolved
+from steno.event import TextDelta
+from steno.message import AssistantMessage, UserMessage
+from steno.store import open_store
+from steno.tui.desk import Moved, Trouble, Words
+from tests.cli.desk.seated import Person, run, seated
+from tests.cli.headless import make_project, speaking, write_settings
+from tests.cli.pointing import BLIND, SEEING, heard, seen
+from tests.cli.vendor import PATIENCE_S, Call, Fault, Step
+from tests.inputs.images.making import encoded, graphic
+from tests.inputs.ocr.drawing import picture, png
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+def kinds(person: Person) -> list[type]:
+    return [type(entry.payload) for entry in person.desk.entries()]
+
+
+# -- saying --------------------------------------------------------------------------------------
+
+
+def test_what_is_said_begins_a_run_and_returns_at_once(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.desk.say(Words("Hello?"))
+            assert person.desk.is_running
+            gate.set()
+            ended = await person.end()
+            assert not person.desk.is_running
+            assert (ended.result.ending, ended.result.text) == (Ending.DONE, "Hello.")
+            assert person.said == ["Hello?", "Hello."]
+
+    with speaking(home, [gate, "Hello."]):
+        run(main())
+
+
+def test_words_that_come_while_the_agent_works_steer_it(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.desk.say(Words("Read it."))
+            await person.until(lambda: person.told(TurnStarted))
+            await person.desk.say(Words("And be brief."))
+            gate.set()
+            await person.end()
+            assert person.said == ["Read it.", "", "     1\tforty-two\n", "And be brief.", "42."]
+
+    with speaking(home, [gate, Call("read", {"path": "note.txt"})], "42.") as model:
+        run(main())
+    assert model.said_to_it() == ["system", "user", "assistant", "tool", "user"]
+
+
+def test_two_things_said_at_once_are_heard_in_their_order(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            (project / "shapes.png").write_bytes(encoded(graphic()))
+            await asyncio.gather(
+                person.desk.say(Words("One.", ("shapes.png",))), person.desk.say(Words("Two."))
+            )
+            await person.end()
+            assert [text for text in person.said if text in ("One.", "Two.")] == ["One.", "Two."]
+
+    with speaking(home, "Yes.", "Yes.", settings=SEEING):
+        run(main())
+
+
+def test_words_that_cannot_be_read_are_refused_before_anything_is_on_record(
+    project: Path,
+) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            for words in (
+                Words("@../elsewhere.txt:9-1"),
+                Words("Look.", ("missing.png",)),
+                Words("Look.", (b"no image at all",)),
+                Words("  "),
+            ):
+                with pytest.raises(StenoError):
+                    await person.desk.say(words)
+            assert list(person.desk.entries()) == []
+            assert not person.desk.is_running
+            assert list(await person.desk.shelf.sessions()) == []
+
+    run(main())
+
+
+def test_an_image_that_is_pasted_is_shown_to_the_model(project: Path, home: Path) -> None:
+    data = encoded(graphic())
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.say("Which colour?", data)
+            [said] = [e for e in person.desk.entries() if isinstance(e.payload, UserMessage)]
+            assert person.desk.image(said.id, 1) == data
+            assert person.desk.image(said.id, 0) is None
+            assert person.desk.image("no such entry", 0) is None
+
+    with speaking(home, "Red.", settings=SEEING) as model:
+        run(main())
+    assert len(seen(model)) == 1
+
+
+@pytest.mark.requirement("S2-28")
+def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            ended = await person.say("What is in @later.txt?")
+            assert isinstance(ended.result.error, Unresolved)
+            assert person.desk.is_unfinished
+            assert person.said == []
+            (project / "later.txt").write_text("now it is there\n", "utf-8")
+            await person.desk.retry()
+            await person.end(1)
+            assert person.said == ["What is in @later.txt?", "I see."]
+            assert not person.desk.is_unfinished
+
+    with speaking(home, "I see."):
+        run(main())
+
+
+# -- failing and going on ------------------------------------------------------------------------
+
+
+def test_a_run_that_failed_is_tried_again_from_where_it_was(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            ended = await person.say("Hello?")
+            assert ended.result.ending is Ending.FAILED
+            assert person.desk.is_unfinished
+            await person.desk.command("retry")
+            await person.end(1)
+            assert person.said == ["Hello?", "Hello."]
+
+    with speaking(home, Fault(400, "not today"), "Hello."):
+        run(main())
+
+
+def test_an_answer_that_was_interrupted_can_be_had_anew(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.desk.say(Words("Tell me."))
+            await person.until(lambda: person.told(TextDelta))
+            person.desk.interrupt()
+            ended = await person.end()
+            gate.set()
+            assert ended.result.ending is Ending.INTERRUPTED
+            assert not person.desk.is_running
+            await person.desk.retry()
+            await person.end(1)
+            assert person.said == ["Tell me.", "The end."]
+            assert Rewind in kinds(person)
+            assert person.told(Moved) == [Moved()]
+
+    with speaking(home, ["Once upon", gate, " a time"], "The end."):
+        run(main())
+
+
+def test_another_program_that_was_faster_is_named_as_trouble(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.say("One.")
+            session = person.desk.standing.session
+            assert session is not None
+            await person.desk.say(Words("Two."))
+            await person.until(lambda: person.said[-1:] == ["Two."])
+            with open_store() as store:
+                store.open(session).change_mode(Mode.PLAN)
+            gate.set()
+            await person.until(lambda: person.told(Trouble))
+            [trouble] = person.told(Trouble)
+            assert "another program has gone on with it" in trouble.text
+            assert not person.desk.is_running
+            await person.desk.shelf.resume(session)
+            assert person.desk.standing.mode is Mode.PLAN
+
+    with speaking(home, "First.", [gate, "Second."]):
+        run(main())
+
+
+def test_nothing_can_be_said_at_a_desk_that_is_closed(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            await person.desk.close()
+            with pytest.raises(StenoError, match="closed"):
+                await person.desk.say(Words("Hello?"))
+            await person.desk.close()
+
+    run(main())
+
+
+def test_leaving_in_the_middle_leaves_a_session_that_can_be_gone_on_with(
+    project: Path, home: Path
+) -> None:
+    gate = threading.Event()
+
+    async def leave() -> None:
+        async with seated(project) as person:
+            await person.desk.say(Words("Tell me."))
+            await person.until(lambda: person.told(TextDelta))
+
+    async def come_back() -> None:
+        async with seated(project, continues=True) as person:
+            assert person.said == ["Tell me.", "Once upon"]
+            await person.say("Go on.")
+            assert person.said[-1] == "The end."
+
+    with speaking(home, ["Once upon", gate, " a time"], "The end."):
+        run(leave())
+        gate.set()
+        run(come_back())
+
+
+# -- modes, models, summaries --------------------------------------------------------------------
+
+
+def test_the_mode_changes_at_once_also_while_the_agent_works(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.desk.say(Words("Write it."))
+            await person.until(lambda: "Write it." in person.said)
+            person.desk.change_mode(Mode.PLAN)
+            person.desk.change_mode(Mode.PLAN)
+            assert person.desk.standing.mode is Mode.PLAN
+            assert kinds(person).count(ModeChange) == 1
+            gate.set()
+            await person.end()
+            assert any("plan mode allows reading only" in text for text in person.said)
+
+    with speaking(home, [gate, Call("write", {"path": "a.txt", "content": "a"})], "I see."):
+        run(main())
+    assert not (project / "a.txt").exists()
+
+
+def test_another_model_answers_from_here_on_and_is_told_what_it_sees(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            (project / "shapes.png").write_bytes(encoded(graphic()))
+            await person.say("Which colour is @shapes.png?")
+            reply = await person.desk.change_model("offline")
+            assert person.desk.standing.model == "offline/assistant"
+            assert "`offline/assistant` answers from here on" in reply.text
+            assert "image\\_left\\_out" in reply.text
+            assert kinds(person).count(ModelChange) == 1
+            await person.say("read note.txt")
+            assert kinds(person).count(ModelChange) == 2
+            again = await person.desk.command("model", "offline")
+            assert "answers already" in again.text
+
+    with speaking(home, "Red.", settings=SEEING):
+        run(main())
+
+
+def test_a_model_that_there_is_not_leaves_everything_as_it_was(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            with pytest.raises(InvalidValue, match="/model nobody/nothing: must be written"):
+                await person.desk.change_model("nobody/nothing")
+            assert person.desk.standing.model == "offline/assistant"
+            await person.say("read note.txt")
+
+    run(main())
+
+
+def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.desk.say(Words("Hello?"))
+            await person.until(lambda: person.said == ["Hello?"])
+            desk = person.desk
+            for refused in (
+                desk.change_model("offline"),
+                desk.shelf.new(),
+                desk.shelf.resume("last"),
+                desk.retry(),
+                desk.command("compact"),
+                desk.command("fork"),
+                desk.command("label", "here"),
+            ):
+                with pytest.raises(StenoError, match="the agent is at work"):
+                    await refused
+            gate.set()
+            await person.end()
+
+    with speaking(home, [gate, "Hello."]):
+        run(main())
+
+
+def test_what_was_said_is_summed_up_on_request(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            assert "Nothing was summed up" in (await person.desk.command("compact")).text
+            await person.say("One?")
+            await person.say("Two?")
+            reply = await person.desk.command("compact")
+            assert reply.text == "They counted."
+            assert Compaction in kinds(person)
+            assert not person.desk.is_running
+            assert person.desk.standing.usage.input_tokens == 30
+            await person.say("Three?")
+
+    with speaking(home, "One.", "Two.", "They counted.", "Three.") as model:
+        run(main())
+    assert "They counted." in str(model.seen[-1]["messages"])
+    assert "One?" not in str(model.seen[-1]["messages"])
+
+
+def test_to_sum_up_can_be_interrupted_and_what_is_said_meanwhile_waits(
+    project: Path, home: Path
+) -> None:
+    asked, gate = threading.Event(), threading.Event()
+
+    def never_done() -> Iterator[Step]:
+        asked.set()
+        yield gate
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.say("One?")
+            await person.say("Two?")
+            summing_up = asyncio.create_task(person.desk.command("compact"))
+            assert await asyncio.to_thread(asked.wait, PATIENCE_S)
+            assert person.desk.is_running
+            speaking_up = asyncio.create_task(person.desk.say(Words("Three?")))
+            person.desk.interrupt()
+            assert "Nothing was summed up" in (await summing_up).text
+            await speaking_up
+            await person.end(2)
+            assert person.said[-2:] == ["Three?", "Three."]
+
+    with speaking(home, "One.", "Two.", never_done(), "Three."):
+        run(main())
+        gate.set()
+
+
+# -- how things stand ----------------------------------------------------------------------------
+
+
+def test_the_standing_follows_the_branch(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            desk = person.desk
+            await person.say("One?")
+            one = desk.standing
+            await person.say("Two?")
+            two = desk.standing
+            assert (one.usage.total_tokens, two.usage.total_tokens) == (15, 30)
+            assert (one.context_tokens, two.context_tokens) == (15, 15)
+            assert two.context_room == 32_000
+            first = next(e for e in desk.entries() if isinstance(e.payload, AssistantMessage))
+            desk.branches.fork("back", at=first.id)
+            assert desk.standing.usage.total_tokens == 15
+            assert desk.standing.branch == "back"
+
+    settings = '[models."lab/tester"]\ncontext_tokens = 32000\n'
+    with speaking(home, "One.", "Two.", settings=settings):
+        run(main())
+
+
+def test_who_watches_is_told_of_servers_and_models_that_come_as_a_surprise(
+    project: Path, home: Path
+) -> None:
+    async def main() -> list[Notice]:
+        async with seated(project) as person:
+            await person.until(lambda: person.told(Notice))
+            return person.told(Notice)
+
+    write_settings(home, 'model = "offline"\nmax_cost = 1\n')
+    [notice] = run(main())
+    assert notice.code is NoticeCode.CONTEXT
+    assert "max_cost" in notice.text
+
+
+def test_only_what_is_unfinished_or_broken_can_be_tried_again(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            with pytest.raises(Missing):
+                await person.desk.retry()
+            await person.say("read note.txt")
+            with pytest.raises(Missing):
+                await person.desk.retry()
+            assert len(person.told(RunEnded)) == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("S2-27")
+def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.say("When?", png(picture("Ship it on Friday.")))
+            doing, done = [notice.text for notice in person.told(Notice)]
+            assert doing.startswith("recognising the text in ")
+            assert "the model takes no images" in done
+
+    with speaking(home, "Friday.", settings=BLIND) as model:
+        run(main())
+    assert "Ship it on Friday." in heard(model)
+
+
+def test_who_asks_a_server_that_there_is_not_is_told_that_it_was_left_as_text(
+    project: Path,
+) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            await person.say("/lab:three now")
+            [notice] = person.told(Notice)
+            assert notice.text == "/lab:three: there is no server of this name; left as text"
+            assert person.said[0] == "/lab:three now"
+
+    run(main())

@@ -1,0 +1,121 @@
+"""Commands of the person at the desk: what they print is said by them, and on record."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage, ToolCall
+from steno.agent import TurnStarted
+from steno.entry import Entry
+from steno.errors import InvalidValue, StenoError
+from steno.store import open_store
+from steno.tui.desk import ShellEnded, ShellOutput, ShellStarted, Words
+from tests.cli.desk.seated import Person, run, seated
+from tests.cli.headless import make_project, speaking
+from tests.cli.vendor import Call
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    return make_project(tmp_path, monkeypatch)
+
+
+def printed(person: Person) -> Entry:
+    """Return the entry that holds what a command has printed."""
+    [entry] = [one for one in person.desk.entries() if "shell" in (one.audit or {})]
+    return entry
+
+
+def test_a_command_runs_here_and_begins_a_session_with_what_it_prints(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            await person.desk.shell("cat note.txt; exit 3")
+            assert person.desk.is_running
+            await person.until(lambda: person.told(ShellEnded))
+            assert not person.desk.is_running
+            assert person.told(ShellStarted) == [ShellStarted("cat note.txt; exit 3")]
+            assert "".join(event.text for event in person.told(ShellOutput)) == "forty-two\n"
+            assert person.told(ShellEnded) == [ShellEnded(3)]
+            entry = printed(person)
+            assert entry.message is not None
+            assert entry.message.text == "$ cat note.txt; exit 3\nforty-two\n"
+            about = {"actor": person.desk.actor, "shell": "cat note.txt; exit 3", "status": 3}
+            assert dict(entry.audit or {}) == about
+            assert not person.desk.is_unfinished
+
+    run(main())
+
+
+def test_a_command_that_is_interrupted_is_on_record_as_far_as_it_came(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            await person.desk.shell("echo begun; exec sleep 600")
+            await person.until(lambda: person.told(ShellOutput))
+            with pytest.raises(StenoError, match="still runs"):
+                await person.desk.shell("echo another")
+            with pytest.raises(StenoError, match="still runs"):
+                await person.desk.shelf.new()
+            person.desk.interrupt()
+            await person.until(lambda: person.told(ShellEnded))
+            assert person.told(ShellEnded) == [ShellEnded(None)]
+            message = printed(person).message
+            assert message is not None
+            assert message.text == "$ echo begun; exec sleep 600\nbegun\n[stopped]"
+
+    run(main())
+
+
+def test_a_command_ends_with_the_desk_and_is_on_record(project: Path) -> None:
+    async def leave() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            await person.desk.shell("echo begun; exec sleep 600")
+            await person.until(lambda: person.told(ShellOutput))
+
+    async def come_back() -> None:
+        async with seated(project, continues=True) as person:
+            assert person.said == ["$ echo begun; exec sleep 600\nbegun\n[stopped]"]
+
+    run(leave())
+    run(come_back())
+
+
+def test_what_a_command_prints_while_the_agent_works_steers_it(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.desk.say(Words("Read it."))
+            await person.until(lambda: person.told(TurnStarted))
+            await person.desk.shell("echo from outside")
+            await person.until(lambda: person.told(ShellEnded))
+            assert "$ echo from outside\nfrom outside\n" not in person.said
+            gate.set()
+            await person.end()
+            assert person.said[-2:] == ["$ echo from outside\nfrom outside\n", "42."]
+            assert (printed(person).audit or {})["status"] == 0
+
+    with speaking(home, [gate, Call("read", {"path": "note.txt"})], "42."):
+        run(main())
+
+
+def test_a_command_is_refused_where_its_output_could_not_be_recorded(project: Path) -> None:
+    with open_store() as store:
+        half = store.new([ChatMessage.user("Read it.")], id="half")
+        half.append(ChatMessage.assistant(None, [ToolCall(id="c1", name="read", arguments="{}")]))
+
+    async def main() -> None:
+        async with seated(project, resume="half", flags={"model": "offline"}) as person:
+            assert person.desk.is_unfinished
+            with pytest.raises(StenoError, match="/retry first"):
+                await person.desk.shell("ls")
+            with pytest.raises(InvalidValue, match="which command"):
+                await person.desk.shell("  ")
+            assert not person.desk.is_running
+
+    run(main())

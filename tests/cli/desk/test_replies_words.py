@@ -1,0 +1,61 @@
+"""Somebody else's words in Markdown of ours."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from steno.cli.desk.markdown_words import code, escaped, table
+from steno.cli.paper import Column
+from steno.printable import on_one_line
+
+READERS = (MarkdownIt("gfm-like"), MarkdownIt().enable("strikethrough").enable("table"))
+"""One that makes links of everything that looks like one, and the one that terminals use."""
+COLUMNS = (Column("a"), Column("b", is_number=True))
+HOSTILE = (
+    *("http://a.b", "www.a.com", "me@a.com", "a.py", "[x](http://y)", "![x](y)", "<b>", "&lt;"),
+    *("1. x", "1) x", "- x", "+ x", "# x", "> x", "---", "===", "```", "| a | b |", "a\\|b"),
+    *("a\n\n# b", "~~x~~", "**x**", "\x1b[2J", "`", "``x", "\\", "x\\"),
+)
+words = (
+    st.sampled_from(HOSTILE)
+    | st.text(st.sampled_from("`*_[]()<>&|~:@.#+=-!\\1 \nahtp/w$\"'{}^;"), max_size=14)
+    | st.text(max_size=10)
+)
+
+
+def shown(token: Token) -> str:
+    """Return the words of a line; what is more than words is named."""
+    plain = ("text", "text_special", "code_inline")
+    parts = token.children or ()
+    return "".join([one.content if one.type in plain else f"<{one.type}>" for one in parts])
+
+
+@given(words)
+def test_words_and_code_are_one_paragraph_of_just_these_words(text: str) -> None:
+    line = on_one_line(text)
+    for reader in READERS:
+        for made in (escaped(text), code(text)):
+            tokens = reader.parse(made)
+            assert [token.type for token in tokens if token.level == 0] == (
+                ["paragraph_open", "paragraph_close"] if line else []
+            )
+            assert "".join(map(shown, tokens)) == line
+
+
+@given(words)
+def test_a_cell_of_a_table_holds_just_these_words(text: str) -> None:
+    made = table(COLUMNS, [[escaped(text), code(text)]])
+    for reader in READERS:
+        cells = [shown(token) for token in reader.parse(made) if token.type == "inline"]
+        assert cells == ["a", "b", on_one_line(text), on_one_line(text)]
+
+
+def test_ordinary_words_stay_readable() -> None:
+    assert escaped("the rule says (no), ada's") == "the rule says (no), ada's"
+    assert code("bash(git log *)") == "`bash(git log *)`"
+    assert code("a`b") == "``a`b``"
+    assert code("`") == "`` ` ``"
+    assert table(COLUMNS, [["x|y", "2"]]) == "| a | b |\n| --- | ---: |\n| x\\|y | 2 |"

@@ -1,0 +1,135 @@
+"""Commands that a person runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from steno import InvalidValue
+from steno.cli.desk.shell import MOST_KEPT, Ran, run_shell
+from steno.errors import Unavailable
+
+LIMIT_S = 20
+
+
+def ran(command: str, folder: Path) -> tuple[Ran, list[str]]:
+    told: list[str] = []
+
+    async def main() -> Ran:
+        async with asyncio.timeout(LIMIT_S):
+            return await run_shell(command, folder, told.append)
+
+    return asyncio.run(main()), told
+
+
+@pytest.fixture(autouse=True)
+def shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+
+
+def test_a_command_runs_in_the_folder_and_both_of_its_outputs_are_told(tmp_path: Path) -> None:
+    result, told = ran("pwd; echo oops >&2; exit 3", tmp_path)
+    assert result == Ran(3, f"{tmp_path}\noops\n")
+    assert "".join(told) == result.output
+
+
+def test_a_command_has_the_person_s_own_environment_and_nobody_to_turn_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "hush")
+    monkeypatch.setenv("TERM", "xterm")
+    result, _ = ran('echo "$MY_API_KEY $TERM $PAGER $GIT_PAGER"; cat', tmp_path)
+    assert result == Ran(0, "hush dumb cat cat\n")
+
+
+def test_the_person_s_own_shell_runs_it_if_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own shell"
+    own.write_text('#!/bin/sh\necho "mine: $1 $2"\n')
+    own.chmod(0o755)
+    monkeypatch.setenv("SHELL", str(own))
+    assert ran("anything", tmp_path)[0] == Ran(0, "mine: -c anything\n")
+    for other in ("/not/there", "sh", ""):
+        monkeypatch.setenv("SHELL", other)
+        assert ran("echo usual", tmp_path)[0] == Ran(0, "usual\n")
+
+
+def test_output_is_told_while_the_command_still_runs(tmp_path: Path) -> None:
+    go_on = tmp_path / "go on"
+    os.mkfifo(go_on)
+
+    def tell(text: str) -> None:
+        if "first" in text:  # it waits for us, so this comes while it runs
+            go_on.write_text("second\n")
+
+    async def main() -> Ran:
+        async with asyncio.timeout(LIMIT_S):
+            return await run_shell("echo first; cat 'go on'", tmp_path, tell)
+
+    assert asyncio.run(main()) == Ran(0, "first\nsecond\n")
+
+
+def test_a_character_that_comes_in_pieces_is_told_as_one(tmp_path: Path) -> None:
+    result, told = ran(r"printf '\303'; sleep 0.1; printf '\274\377'", tmp_path)
+    assert result == Ran(0, "ü\N{REPLACEMENT CHARACTER}")
+    assert "".join(told) == result.output
+
+
+def test_of_long_output_the_beginning_and_the_end_are_kept_and_all_is_told(tmp_path: Path) -> None:
+    result, told = ran("echo first; yes | head -c 300000; echo last", tmp_path)
+    assert result.output.startswith("first\ny\n")
+    assert result.output.endswith("y\nlast\n")
+    missing = 300_011 - MOST_KEPT
+    assert f"\n[... {missing:,} bytes were not kept ...]\n" in result.output
+    assert len("".join(told)) == 300_011
+
+
+def test_a_signal_is_a_status_as_shells_have_it(tmp_path: Path) -> None:
+    assert ran("kill -9 $$", tmp_path)[0].status == 137
+
+
+def test_what_it_leaves_behind_is_ended_and_that_is_said(tmp_path: Path) -> None:
+    result, _ = ran("sleep 600 & echo $!", tmp_path)
+    pid, note = result.output.splitlines()
+    assert note == "[1 process that it left behind was ended with it]"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+
+
+def test_when_cancelled_all_of_it_is_ended(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    async def main() -> None:
+        started = asyncio.Event()
+
+        def tell(text: str) -> None:
+            told.append(text)
+            started.set()
+
+        command = "sleep 600 & (sleep 600 & echo $! $$; wait)"
+        task = asyncio.create_task(run_shell(command, tmp_path, tell))
+        async with asyncio.timeout(LIMIT_S):
+            await started.wait()
+            task.cancel()
+            await asyncio.wait({task})
+        assert task.cancelled()
+
+    asyncio.run(main())
+    for pid in map(int, "".join(told).split()):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("command", ["", "  ", "echo \0", "echo \ud800"])
+def test_what_is_no_command_is_refused(tmp_path: Path, command: str) -> None:
+    with pytest.raises(InvalidValue, match=r"^shell: say which command to run"):
+        ran(command, tmp_path)
+
+
+def test_a_folder_that_is_gone_is_told_of(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"^shell: the command could not be started: "):
+        ran("echo", tmp_path / "gone")

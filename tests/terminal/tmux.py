@@ -1,0 +1,114 @@
+"""A real terminal for tests: tmux with a server of its own, which ends with the test.
+
+What a person would type is typed, and what they would see is read off the screen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+PATIENCE_S = 30.0
+STENO = Path(sys.executable).with_name("steno")
+
+
+class Tmux:
+    """One window of one server."""
+
+    def __init__(self, folder: Path, home: Path, *, size: tuple[int, int] = (100, 30)) -> None:
+        self.folder = folder
+        self.home = home
+        self._socket = f"steno-{uuid4().hex[:12]}"
+        self._size = size
+
+    def _tmux(self, *arguments: str) -> str:
+        command = ["tmux", "-L", self._socket, "-f", os.devnull, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 0, f"tmux {arguments[0]}: {done.stderr}"
+        return done.stdout
+
+    def start(self, *arguments: str, environ: Mapping[str, str] | None = None) -> None:
+        """Start the program in a new window; what it leaves on the screen stays there."""
+        variables = {
+            "HOME": str(self.home),
+            "PATH": f"{STENO.parent}:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "SHELL": "/bin/sh",
+            "COLORTERM": "truecolor",
+            **(environ or {}),
+        }
+        given = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+        command = shlex.join([str(STENO), *arguments])
+        width, height = self._size
+        self._tmux(
+            *("new-session", "-d", "-x", str(width), "-y", str(height), "-c", str(self.folder)),
+            f'env -i TERM=$TERM {given} {command}; echo "[left with $?]"; exec sleep 600',
+        )
+
+    def type(self, text: str, *keys: str) -> None:
+        """Type a text, then press keys by their names."""
+        if text:
+            self._tmux("send-keys", "-l", text)
+        for key in keys:
+            self._tmux("send-keys", key)
+
+    def screen(self) -> str:
+        """Return what is on the screen now."""
+        return self._tmux("capture-pane", "-p")
+
+    def wait(self, what: str | Callable[[str], bool], *, within_s: float = PATIENCE_S) -> str:
+        """Wait until something is on the screen, and return all of it."""
+        is_there = (lambda seen: what in seen) if isinstance(what, str) else what
+        end = time.monotonic() + within_s
+        while True:
+            seen = self.screen()
+            if is_there(seen):
+                return seen
+            assert time.monotonic() < end, f"waited for {what!r}, and saw:\n{seen}"
+            time.sleep(0.05)
+
+    def resize(self, width: int, height: int) -> None:
+        """Make the window larger or smaller."""
+        self._tmux("resize-window", "-x", str(width), "-y", str(height))
+
+    def signal_program(self, number: signal.Signals) -> None:
+        """Send a signal to the program, and to nothing else."""
+        (shell,) = self._tmux("list-panes", "-F", "#{pane_pid}").split()
+        (program,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+        os.kill(int(program), number)
+
+    def escapes(self) -> list[str]:
+        """Return how what is on the screen is styled: the numbers of each sequence."""
+        shown = self._tmux("capture-pane", "-p", "-e")
+        return re.findall(r"\x1b\[([0-9;:]*)m", shown)
+
+    def close(self) -> None:
+        """End the server and everything in it."""
+        subprocess.run(
+            ["tmux", "-L", self._socket, "kill-server"],
+            capture_output=True,
+            timeout=20,
+            check=False,
+        )
+
+
+@contextmanager
+def terminal(tmp_path: Path, *, size: tuple[int, int] = (100, 30)) -> Iterator[Tmux]:
+    """Make a terminal in a folder of its own, with an empty home."""
+    folder, home = tmp_path / "project", tmp_path / "home"
+    folder.mkdir(exist_ok=True)
+    home.mkdir(exist_ok=True)
+    window = Tmux(folder, home, size=size)
+    try:
+        yield window
+    finally:
+        window.close()

@@ -1,0 +1,136 @@
+"""A small app around an approval panel, a clock that a test moves, and calls to decide about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from steno.call import ToolCall
+from steno.ports import Capability, Question, Verdict
+from steno.tui.desk import DeskEvent, Pending
+from steno.tui.screens.approvals import ApprovalPanel
+from tests.tui.fake_desk import FakeDesk
+
+LONG_ENOUGH_S = 1.0
+"""After which a key is neither too soon nor part of a word."""
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Stage(App[None]):
+    """A conversation, the panel and a prompt, put together as the terminal does it."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = "#transcript { height: 1fr; min-height: 4; } Input#prompt { height: 3; }"
+
+    def __init__(self, *pending: Pending) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.desk = FakeDesk()
+        self.panel = ApprovalPanel(self.desk, now=self.clock)
+        self.prompt = Input(id="prompt")
+        self.desk.pending = list(pending)
+        self.desk.watch(self._watch)
+
+    def compose(self) -> ComposeResult:
+        yield Static("the conversation", id="transcript")
+        yield self.panel
+        yield self.prompt
+        yield Static("the status line", id="status")
+
+    def on_mount(self) -> None:
+        self.prompt.focus()
+        self.panel.refresh_pending(self.desk.pending)
+
+    def on_approval_panel_left(self) -> None:
+        self.prompt.focus()
+
+    def _watch(self, event: DeskEvent) -> None:
+        self.panel.refresh_pending(self.desk.pending)
+
+    # -- for tests ---------------------------------------------------------------------------
+
+    def ask(self, *pending: Pending) -> None:
+        """Let these be all that is pending."""
+        self.desk.pending = list(pending)
+        self.panel.refresh_pending(self.desk.pending)
+
+    @property
+    def verdicts(self) -> list[tuple[str, Verdict]]:
+        return [(asked[1], asked[2]) for asked in self.desk.asked if asked[0] == "decide"]
+
+    @property
+    def seen(self) -> str:
+        """What is on the screen."""
+        strips = self.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+    async def press(self, pilot: Pilot[Any], *keys: str, apart_s: float = LONG_ENOUGH_S) -> None:
+        """Press keys, each so long after what came before."""
+        for key in keys:
+            self.clock.now += apart_s
+            await pilot.press(key)
+        await pilot.pause()
+
+    async def come_here(self, pilot: Pilot[Any]) -> None:
+        """Give the panel the focus, as somebody who takes their time."""
+        self.panel.focus()
+        await pilot.pause()
+        self.clock.now += LONG_ENOUGH_S
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
+    """Wait for something that comes by itself, but not for ever."""
+    for _ in range(200):
+        if condition():
+            return
+        await pilot.pause(0.025)
+    raise AssertionError("it did not come")
+
+
+def asked(
+    id: str = "call_1",
+    name: str = "bash",
+    *,
+    arguments: dict[str, object] | None = None,
+    capability: Capability = Capability.EXECUTE,
+    subjects: tuple[str, ...] = ("git log -1",),
+    preview: str = "git log -1\n\nin ~/project · at most 120 s",
+    rule: str = "bash(git log *)",
+) -> Pending:
+    """Return a call that somebody is asked about."""
+    call = ToolCall.create(name, arguments or {"command": "git log -1"}, id=id)
+    question = Question(
+        call=call, capability=capability, subjects=subjects, preview=preview, rule=rule
+    )
+    return Pending(call, question)
+
+
+def waiting(id: str, name: str = "write", arguments: dict[str, object] | None = None) -> Pending:
+    """Return a call that waits behind another."""
+    return Pending(ToolCall.create(name, arguments or {"path": f"{id}.py"}, id=id), None)
+
+
+Play = Callable[[Stage, Pilot[Any]], Awaitable[None]]
+
+
+def play(stage: Stage, scene: Play, size: tuple[int, int] = (100, 30)) -> None:
+    """Play a scene on a screen of some size."""
+
+    async def run() -> None:
+        async with stage.run_test(size=size) as pilot:
+            await pilot.pause()
+            await scene(stage, pilot)
+
+    asyncio.run(run())

@@ -1,0 +1,283 @@
+"""Deciding about calls in the full-screen terminal: every way to say yes or no."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from steno.errors import Conflict
+from steno.ports import Scope, Verdict
+from tests.tui.approval_stage import Stage, asked, play, waiting
+from tests.tui.fake_desk import FakeDesk
+
+pytestmark = pytest.mark.requirement("S2-18")
+
+# -- one call --------------------------------------------------------------------------------
+
+
+def test_a_question_shows_the_call_its_rule_and_all_choices() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        assert stage.panel.display
+        for words in (
+            "bash · execute · 1 of 1",
+            "│ git log -1",
+            "│ in ~/project · at most 120 s",
+            "rule for more than once: bash(git log *)",
+            "o once",
+            "s for session",
+            "p for project",
+            "u for user",
+            "d deny",
+            "r deny with reason",
+        ):
+            assert words in stage.seen
+        assert "all 1" not in stage.seen
+
+    play(Stage(asked()), scene)
+
+
+def test_without_a_question_there_is_no_panel() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        assert not stage.panel.display
+        stage.ask(asked())
+        assert stage.panel.display
+        stage.ask()
+        assert not stage.panel.display
+
+    play(Stage(), scene)
+
+
+def test_what_waits_alone_is_not_shown_until_something_is_asked() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        assert not stage.panel.display
+        stage.ask(asked(), waiting("call_2"))
+        assert stage.panel.display
+
+    play(Stage(waiting("call_2")), scene)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (100, 30), (120, 40)])
+@pytest.mark.parametrize(
+    ("letter", "verdict"),
+    [("o", Verdict(allowed=True, actor="ann")), ("d", Verdict(allowed=False, actor="ann"))],
+)
+def test_a_letter_and_enter_decide_about_this_one_call(
+    letter: str, verdict: Verdict, size: tuple[int, int]
+) -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, letter)
+        assert stage.verdicts == []
+        assert f"▸{letter} " in stage.seen
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == [("call_1", verdict)]
+        assert not stage.panel.display
+        assert stage.focused is stage.prompt
+
+    play(Stage(asked()), scene, size)
+
+
+def test_arrows_go_from_choice_to_choice_and_round() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "right")
+        assert "▸o once◂" in stage.seen
+        await stage.press(pilot, "right")
+        assert "▸s for session◂" in stage.seen
+        await stage.press(pilot, "left", "left")
+        assert "▸r deny with reason◂" in stage.seen
+        await stage.press(pilot, "left", "enter")
+        assert stage.verdicts == [("call_1", Verdict(allowed=False, actor="ann"))]
+
+    play(Stage(asked()), scene)
+
+
+@pytest.mark.parametrize(
+    ("letter", "scope", "place"),
+    [
+        ("s", Scope.SESSION, "in this session"),
+        ("p", Scope.PROJECT, "in this folder, for good"),
+        ("u", Scope.USER, "in all folders, for good"),
+    ],
+)
+@pytest.mark.parametrize("size", [(60, 20), (120, 40)])
+def test_a_wider_yes_shows_its_rule_and_stores_exactly_that(
+    letter: str, scope: Scope, place: str, size: tuple[int, int]
+) -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, letter, "enter")
+        assert f"allow {place}, whatever" in stage.seen or f"allow {place} whatever" in stage.seen
+        assert "bash(git log *)" in stage.seen
+        assert "covers this call and its like" in stage.seen
+        assert stage.verdicts == []
+        await stage.press(pilot, "enter")
+        verdict = Verdict(allowed=True, actor="ann", scope=scope, rule="bash(git log *)")
+        assert stage.verdicts == [("call_1", verdict)]
+
+    play(Stage(asked()), scene, size)
+
+
+def test_the_rule_can_be_edited_before_it_is_stored() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "p", "enter")
+        await stage.press(pilot, "backspace", "backspace", *"-1)", apart_s=0.05)
+        assert "bash(git log -1)" in stage.seen
+        await stage.press(pilot, "enter")
+        verdict = Verdict(allowed=True, actor="ann", scope=Scope.PROJECT, rule="bash(git log -1)")
+        assert stage.verdicts == [("call_1", verdict)]
+
+    play(Stage(asked()), scene)
+
+
+@pytest.mark.parametrize("written", ["", "bash(git", "bash(a)b", "ba sh", "bash(git log *) "])
+def test_what_is_no_rule_cannot_be_stored_and_says_why(written: str) -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "s", "enter", "ctrl+u")
+        await stage.press(pilot, *[{" ": "space"}.get(key, key) for key in written])
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == []
+        assert "rule: " in stage.seen
+        await stage.press(pilot, "escape")
+        assert "s for session" in stage.seen
+        assert stage.focused is stage.panel
+
+    play(Stage(asked()), scene)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("bash", "covers every call of bash"),
+        ("bash(npm *)", "does not cover this call"),
+    ],
+)
+def test_a_rule_says_how_far_it_reaches_while_it_is_written(rule: str, words: str) -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "u", "enter", "ctrl+u")
+        await stage.press(pilot, *[{" ": "space"}.get(key, key) for key in rule])
+        assert words in stage.seen
+
+    play(Stage(asked()), scene)
+
+
+def test_where_no_rule_should_be_stored_wider_choices_say_so() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        assert "no rule would cover only calls like this one" in stage.seen
+        for letter in "spu":
+            await stage.press(pilot, letter, "enter")
+            assert stage.focused is stage.panel
+        await stage.press(pilot, "right", "right")
+        assert "▸d deny◂" in stage.seen
+        assert stage.verdicts == []
+
+    play(Stage(asked(rule="")), scene)
+
+
+def test_a_reason_goes_with_the_denial() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "r", "enter")
+        assert "why not?" in stage.seen
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == []
+        assert "write a reason" in stage.seen
+        await stage.press(pilot, *"on", "space", *"main", apart_s=0.05)
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == [("call_1", Verdict(allowed=False, actor="ann", reason="on main"))]
+
+    play(Stage(asked()), scene)
+
+
+def test_escape_goes_back_step_by_step_and_denies_nothing() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "r", "enter", "x", "escape")
+        assert stage.focused is stage.panel
+        await stage.press(pilot, "escape")
+        assert stage.prompt.has_focus
+        assert stage.panel.display
+        assert "Ctrl+G leads here to decide" in stage.seen
+        assert stage.verdicts == []
+
+    play(Stage(asked()), scene)
+
+
+def test_what_the_desk_refuses_is_said() -> None:
+    class Refusing(FakeDesk):
+        def decide(self, call_id: str, verdict: Verdict) -> None:
+            raise Conflict("call_1: somebody has decided already")
+
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.panel.desk = desk = Refusing()
+        desk.pending = stage.desk.pending
+        await stage.come_here(pilot)
+        await stage.press(pilot, "o", "enter")
+        assert "call_1: somebody has decided already" in stage.seen
+
+    play(Stage(asked()), scene)
+
+
+# -- the mouse -------------------------------------------------------------------------------
+
+
+def _place_of(stage: Stage, words: str) -> tuple[int, int]:
+    rows = stage.seen.split("\n")
+    y = next(y for y, row in enumerate(rows) if words in row)
+    return rows[y].index(words), y
+
+
+def test_a_click_highlights_and_another_one_later_decides() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.clock.now += 1
+        await pilot.click(offset=_place_of(stage, "o once"))
+        assert "▸o once◂" in stage.seen
+        assert stage.verdicts == []
+        stage.clock.now += 1
+        await pilot.click(offset=_place_of(stage, "o once"))
+        assert stage.verdicts == [("call_1", Verdict(allowed=True, actor="ann"))]
+
+    play(Stage(asked()), scene)
+
+
+def test_a_double_click_decides_nothing() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.clock.now += 1
+        place = _place_of(stage, "o once")
+        await pilot.click(offset=place)
+        stage.clock.now += 0.2
+        await pilot.click(offset=place)
+        assert stage.verdicts == []
+
+    play(Stage(asked()), scene)
+
+
+def test_a_click_as_the_panel_appears_chooses_nothing() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.clock.now += 0.3
+        await pilot.click(offset=_place_of(stage, "o once"))
+        assert "▸" not in stage.seen
+
+    play(Stage(asked()), scene)
+
+
+# -- focus -----------------------------------------------------------------------------------
+
+
+def test_the_panel_takes_the_focus_only_from_somebody_who_does_not_type() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        panel = stage.panel
+        assert panel.may_take_focus(prompt_is_blank=True, since_last_key_s=1.0)
+        assert not panel.may_take_focus(prompt_is_blank=True, since_last_key_s=0.9)
+        assert not panel.may_take_focus(prompt_is_blank=False, since_last_key_s=60.0)
+        assert stage.focused is stage.prompt
+        stage.ask()
+        assert not panel.may_take_focus(prompt_is_blank=True, since_last_key_s=60.0)
+
+    play(Stage(asked()), scene)

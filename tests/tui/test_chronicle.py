@@ -1,0 +1,295 @@
+"""What happens becomes blocks, and what is read back becomes the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import ChatMessage, Conversation
+from steno.agent import (
+    Agent,
+    AllowingApprover,
+    DenyingApprover,
+    Gate,
+    LoopEvent,
+    Notice,
+    NoticeCode,
+    Permissions,
+    RunEnded,
+    Runner,
+)
+from steno.agent.limits import Ending, RunResult
+from steno.content import FileReference, Image, ImageFile, Text, Thinking
+from steno.entry import Mode, Resolution, ResolutionStatus
+from steno.errors import Overloaded
+from steno.event import TextDelta
+from steno.message import AssistantMessage, UserMessage
+from steno.store import MemoryStore
+from steno.testing import ScriptedProvider
+from steno.tools import Toolbox, Workspace
+from steno.tui.block import Block, Form, Kind, State
+from steno.tui.chronicle import Chronicle
+from steno.tui.desk import Reply, ShellEnded, ShellOutput, ShellStarted, Trouble
+from steno.usage import Usage
+from tests.agent.working import call, calling, run
+
+
+class Sheet:
+    """A page that only keeps what is put on it."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.touched = 0
+
+    def show(self, blocks: list[Block]) -> None:
+        self.blocks = blocks
+
+    def add(self, block: Block) -> None:
+        self.blocks.append(block)
+
+    def touch(self, block: Block) -> None:
+        self.touched += 1
+
+    def drop(self, block: Block) -> None:
+        self.blocks.remove(block)
+
+    def seen(self) -> list[tuple[Any, ...]]:
+        """Return everything that a person could see of what is on record."""
+        return [
+            (b.kind, b.head, b.gather(), b.form, b.language, b.state, b.is_folded, b.entry)
+            for b in self.blocks
+            if b.entry is not None
+        ]
+
+    def of(self, kind: Kind) -> list[Block]:
+        return [block for block in self.blocks if block.kind is kind]
+
+
+def chronicle() -> tuple[Chronicle, Sheet]:
+    sheet = Sheet()
+    return Chronicle(sheet, lambda entry, block: None), sheet
+
+
+def read_back(conversation: Conversation) -> Sheet:
+    told, sheet = chronicle()
+    told.open(conversation.entries())
+    return sheet
+
+
+async def work(
+    folder: Path,
+    turns: Sequence[Any],
+    prompt: str | UserMessage = "Go.",
+    *,
+    gate: Gate | None = None,
+) -> tuple[Sheet, Conversation]:
+    """Let an agent work with real tools, and tell of it."""
+    told, sheet = chronicle()
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.system("Work.")])
+    told.open(conversation.entries())
+    async with Toolbox(Workspace([folder])) as toolbox:
+        agent = Agent(
+            ScriptedProvider(turns),
+            conversation,
+            tools=toolbox.tools,
+            gate=gate or Gate(Permissions(), AllowingApprover()),
+            runner=Runner(store),
+            model="scripted/one",
+        )
+        await agent.run(prompt, watch=told.tell)
+    return sheet, conversation
+
+
+SCRIPTS: dict[str, list[Any]] = {
+    "words": ["Hello *there*.\n\n```python\nprint(1)\n```"],
+    "thinking": [
+        AssistantMessage(content=(Thinking("hm, what?"), Text("Right.")), usage=Usage()),
+    ],
+    "a command": [
+        calling(call("1", "bash", command="echo one; echo two"), text="Let us see."),
+        "So.",
+    ],
+    "a new file": [calling(call("1", "write", path="a.py", content="x = 1\n")), "Written."],
+    "a change": [
+        calling(call("1", "write", path="a.py", content="x = 1\ny = 2\n")),
+        calling(call("2", "edit", path="a.py", old="x = 1", new="x = 3")),
+        "Changed.",
+    ],
+    "what is not there": [calling(call("1", "read", path="nowhere.txt")), "Gone."],
+    "what makes no sense": [calling(call("1", "read", path=3), call("2", "fly")), "No."],
+    "three at once": [
+        calling(*[call(str(n), "bash", command=f"echo {n}") for n in range(3)]),
+        "Done.",
+    ],
+}
+
+
+@pytest.mark.requirement("S4-15")
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=list(SCRIPTS))
+def test_what_has_just_happened_looks_as_it_will_when_it_is_read_back(
+    tmp_path: Path, script: list[Any]
+) -> None:
+    sheet, conversation = run(work(tmp_path, script))
+    assert sheet.seen() == read_back(conversation).seen()
+    assert not [block for block in sheet.blocks if block.is_open]
+
+
+def test_what_was_denied_looks_the_same_when_it_is_read_back(tmp_path: Path) -> None:
+    gate = Gate(Permissions(), DenyingApprover("not today", actor="ann"))
+    script = [calling(call("1", "bash", command="rm x")), "I see."]
+    sheet, conversation = run(work(tmp_path, script, gate=gate))
+    (block,) = sheet.of(Kind.CALL)
+    assert block.state is State.DENIED
+    assert "not today" in block.body
+    assert sheet.seen() == read_back(conversation).seen()
+
+
+def test_a_command_shows_its_head_and_what_it_printed(tmp_path: Path) -> None:
+    sheet, _ = run(work(tmp_path, SCRIPTS["a command"]))
+    kinds = [block.kind for block in sheet.blocks if block.kind is not Kind.MARK]
+    assert kinds == [Kind.USER, Kind.ANSWER, Kind.CALL, Kind.ANSWER]
+    (block,) = sheet.of(Kind.CALL)
+    assert block.head == "bash echo one; echo two"
+    assert "one\ntwo" in block.body
+    assert (block.state, block.is_folded) == (State.DONE, True)
+
+
+def test_a_change_of_a_file_is_shown_as_a_diff(tmp_path: Path) -> None:
+    sheet, _ = run(work(tmp_path, SCRIPTS["a change"]))
+    write, edit = sheet.of(Kind.CALL)
+    assert (write.form, edit.form) == (Form.DIFF, Form.DIFF)
+    assert "-x = 1" in edit.body
+    assert "+x = 3" in edit.body
+    assert "+x = 1" in write.body
+
+
+def test_words_are_there_as_they_come() -> None:
+    told, sheet = chronicle()
+    told.tell(TextDelta(0, "Hel"))
+    told.tell(TextDelta(0, "lo"))
+    (block,) = sheet.blocks
+    assert (block.gather(), block.is_open, block.entry) == ("Hello", True, None)
+
+
+def test_words_of_a_turn_that_is_tried_again_are_taken_away() -> None:
+    told, sheet = chronicle()
+    told.tell(TextDelta(0, "Hel"))
+    told.tell(Notice(NoticeCode.RETRY, "overloaded; trying again"))
+    assert [block.kind for block in sheet.blocks] == [Kind.NOTICE]
+    told.tell(TextDelta(0, "Hello"))
+    assert [block.gather() for block in sheet.of(Kind.ANSWER)] == ["Hello"]
+
+
+def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation([ChatMessage.user("Go.")])
+    told.open(conversation.entries())
+    told.queue("stop that")
+    (queued,) = [block for block in sheet.blocks if block.state is State.WAITING]
+    assert queued.body == "stop that"
+    conversation.append(ChatMessage.assistant("Done."))
+    entry = conversation.append(ChatMessage.user("stop that"))
+    from steno.agent import Recorded
+
+    told.tell(Recorded(entry))
+    assert [block.body for block in sheet.of(Kind.USER)] == ["Go.", "stop that"]
+    assert not [block for block in sheet.blocks if block.state is State.WAITING]
+
+
+def ended(ending: Ending, error: Any = None, reason: str = "") -> LoopEvent:
+    return RunEnded(RunResult(ending, None, 1, Usage(), None, reason, error))
+
+
+def test_a_failure_is_told_with_the_way_out() -> None:
+    told, sheet = chronicle()
+    told.tell(ended(Ending.FAILED, Overloaded("busy")))
+    (block,) = sheet.of(Kind.TROUBLE)
+    assert "busy" in block.body
+    assert "/retry" in block.body
+
+
+def test_an_interruption_is_told_and_nothing_seems_to_run_on() -> None:
+    told, sheet = chronicle()
+    told.tell(TextDelta(0, "Hel"))
+    told.tell(ended(Ending.INTERRUPTED))
+    assert [block.kind for block in sheet.blocks] == [Kind.NOTICE]
+
+
+def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record() -> None:
+    from steno.agent import Recorded
+
+    told, sheet = chronicle()
+    conversation = Conversation()
+    told.tell(ShellStarted("ls"))
+    told.tell(ShellOutput("a.py\n"))
+    (block,) = sheet.of(Kind.SHELL)
+    assert (block.gather(), block.state) == ("a.py\n", State.RUNNING)
+    said = ChatMessage.user("$ ls\na.py\n")
+    entry = conversation.append(said, audit={"shell": "ls", "status": 0})
+    told.tell(Recorded(entry))
+    told.tell(ShellEnded(0))
+    assert sheet.seen() == read_back(conversation).seen()
+    (block,) = sheet.of(Kind.SHELL)
+    assert (block.head, block.body, block.state) == ("$ ls", "a.py\n", State.DONE)
+
+
+@pytest.mark.requirement("S2-28")
+def test_an_image_that_cannot_be_opened_is_told_with_the_way_to_try_again() -> None:
+    conversation = Conversation()
+    image = Image(source=ImageFile("shot.png"))
+    said = conversation.append(UserMessage((Text("What is it?"), image)))
+    failed = Resolution(
+        target=said.id, block=1, status=ResolutionStatus.FAILED, error="shot.png: is no image"
+    )
+    conversation.append(failed)
+    (block,) = read_back(conversation).of(Kind.TROUBLE)
+    assert "image shot.png" in block.body
+    assert "is no image" in block.body
+    assert "/retry" in block.body
+
+
+@pytest.mark.requirement("S2-27")
+def test_a_person_is_told_that_a_model_reads_the_text_in_an_image() -> None:
+    conversation = Conversation()
+    said = conversation.append(UserMessage((Text("?"), Image(source=ImageFile("shot.png")))))
+    read = Resolution(
+        target=said.id,
+        block=1,
+        status=ResolutionStatus.RESOLVED,
+        content=(Text("Friday"),),
+        details={"kind": "image", "used": "ocr", "engine": "rapidocr"},
+    )
+    conversation.append(read)
+    (block,) = read_back(conversation).of(Kind.NOTICE)
+    assert "image shot.png: the model reads the text in it" in block.body
+
+
+def test_what_a_message_points_at_is_named() -> None:
+    conversation = Conversation()
+    pointer = FileReference(path="src/a.py", start_line=3, end_line=9)
+    conversation.append(UserMessage((Text("Look."), pointer)))
+    (block,) = read_back(conversation).blocks
+    assert block.body == "Look.\n[file src/a.py:3-9]"
+
+
+def test_changes_of_course_are_marked() -> None:
+    conversation = Conversation([ChatMessage.user("Go.")])
+    conversation.change_mode(Mode.PLAN)
+    conversation.fork("other")
+    conversation.switch("other")
+    marks = [block.head for block in read_back(conversation).of(Kind.MARK)]
+    assert marks == ["plan mode", "branch other"]
+
+
+def test_troubles_and_replies_are_put_at_the_end() -> None:
+    told, sheet = chronicle()
+    told.tell(Trouble("the disk is full"))
+    told.reply(Reply("| a | b |", "usage"))
+    assert [(block.kind, block.head) for block in sheet.blocks] == [
+        (Kind.TROUBLE, ""),
+        (Kind.REPLY, "usage"),
+    ]
