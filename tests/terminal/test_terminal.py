@@ -37,10 +37,10 @@ def choose(window: Tmux, letter: str, label: str) -> None:
     """Go to the question, choose by letter, and see that it is chosen before it is confirmed."""
     window.type("", "C-g")
     window.wait("━ permission")
-    end = time.monotonic() + 10
+    end = time.monotonic() + 20
     while f"▸{letter} {label}" not in window.screen():
         window.type(letter)  # what comes too early is no answer
-        time.sleep(0.4)
+        time.sleep(1)
         assert time.monotonic() < end, window.screen()
     window.type("", "Enter")
 

@@ -26,7 +26,9 @@ _YES: Final = ("1", "true", "yes", "on")
 
 def is_interactive(options: argparse.Namespace) -> bool:
     """Tell whether a person is to work at the terminal: nothing says what to do, and they are there."""
-    if options.prompt is not None or options.images or options.output_format != "text":
+    if options.prompt is not None or options.images or options.retry:
+        return False
+    if options.output_format != "text":
         return False
     return bool(options.plain) or (sys.stdin.isatty() and sys.stdout.isatty())
 

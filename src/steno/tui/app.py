@@ -22,6 +22,7 @@ from textual.screen import Screen
 
 from steno.errors import StenoError
 from steno.tui.block import Block, Kind
+from steno.tui.colourless import Colourless
 from steno.tui.prompt.driver import TerminalDriver
 from steno.tui.prompt.history import History
 from steno.tui.prompt.prompt import Prompt
@@ -39,6 +40,7 @@ _OF_CONVERSATION: Final = frozenset(
     }
 )
 """What keys do as long as no other screen lies above the conversation."""
+_WHERE_ONE_TYPES: Final = frozenset({"leave_if_blank", "scroll_page"})
 _TWICE_S: Final = 2.0
 """Within how many seconds Ctrl+C has to come twice to leave."""
 
@@ -119,6 +121,8 @@ class Terminal(App[int]):
             self.register_theme(own)
         self.set_reactive(App.theme, theme)
         self.stylesheet.set_variables(self.get_css_variables())
+        if self.no_color:
+            self._filters = [Colourless()]  # there is no other way to say so
         self._open_desk = open_desk
         self._history = History(history)
         self._work: Work | None = None
@@ -217,7 +221,9 @@ class Terminal(App[int]):
     # -- keys --------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave to other screens the keys that are about the conversation."""
+        """Leave to other screens, and to what has the focus, the keys that are theirs."""
+        if action in _WHERE_ONE_TYPES and not self.prompt.has_focus_within:
+            return False
         return len(self.screen_stack) == 1 or action not in _OF_CONVERSATION
 
     def action_interrupt(self) -> None:

@@ -30,7 +30,7 @@ class Standing(NamedTuple):
     """Where things stand now; what a status line shows."""
 
     session: str | None
-    """None where nothing is kept."""
+    """None where nothing is kept; empty before it is begun."""
     title: str
     folder: str
     branch: str

@@ -28,6 +28,7 @@ from steno.tui.desk import (
     Reply,
     ShellEnded,
     ShellStarted,
+    Trouble,
     Words,
 )
 from steno.tui.screens.approvals import ApprovalPanel
@@ -91,8 +92,9 @@ class Working:
                 self._app.status_line.doing(f"running {on_one_line(command)}")
             case Recorded():
                 self._show_standing()
-            case RunEnded() | ShellEnded():
-                self._app.status_line.doing(None)
+            case RunEnded() | ShellEnded() | Trouble():
+                if not self._desk.is_running:
+                    self._app.status_line.doing(None)
                 self._show_pending()
                 self._show_standing()
             case Moved():

@@ -36,6 +36,7 @@ from steno.conversation import Conversation
 from steno.entry import Entry, Mode, Rewind
 from steno.errors import StenoError
 from steno.message import UserMessage
+from steno.ports import Approver
 from steno.providers.finding import Found
 from steno.providers.prices import price_of
 from steno.store import Store
@@ -53,6 +54,8 @@ class Site(NamedTuple):
     outside: Outside
     say: Callable[[str], object]
     """Is told what is waited for."""
+    approver: Approver | None = None
+    """Who decides in place of the person."""
 
 
 @final
@@ -151,7 +154,7 @@ class Bench:
         """What a status line shows."""
         ledger, conversation = self._ledger, self.conversation
         return Standing(
-            session=conversation.id if self.site.keeps and self.is_begun else None,
+            session=(conversation.id if self.is_begun else "") if self.site.keeps else None,
             title=self.title,
             folder=shown_folder(str(self.site.folder)),
             branch=conversation.branch,
@@ -231,7 +234,7 @@ class Bench:
             site.loaded,
             found,
             site.folder,
-            self.questions,
+            site.approver or self.questions,
             site.outside,
             say=site.say,
             notify=lambda text: self.tell(Notice(NoticeCode.INPUT, text)),

@@ -7,7 +7,6 @@ from typing import final
 
 from steno.agent import Recorded
 from steno.cli.desk.bench import Bench
-from steno.cli.desk.working import SHELL
 from steno.cli.drawing import Shape, folded
 from steno.cli.log import Log, check_label
 from steno.cli.session import free_name
@@ -17,6 +16,7 @@ from steno.entry import Entry
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.message import UserMessage
 from steno.tui.desk import Twig, Words
+from steno.tui.wording import SHELL
 
 
 @final
@@ -121,7 +121,7 @@ def _twig(shape: Shape, rails: str, entry: Entry) -> Twig:
         labels=tuple(shape.labels.get(entry.id, ())),
         branches=tuple(shape.heads.get(entry.id, ())),
         is_active=entry.id in shape.on_active_path,
-        is_remarkable=shape.is_remarkable(entry),
+        is_remarkable=isinstance(entry.payload, UserMessage) or shape.is_remarkable(entry),
     )
 
 

@@ -31,7 +31,7 @@ from steno.conversation import Conversation
 from steno.entry import ApprovalStatus, Entry, Mode, Resolution
 from steno.errors import Damaged, Missing
 from steno.message import Message
-from steno.ports import Verdict
+from steno.ports import Approver, Verdict
 from steno.store import MemoryStore, Store
 from steno.tui.desk import (
     Branches,
@@ -57,17 +57,19 @@ async def opened_desk(
     keeps: bool = True,
     mode: str | None = None,
     outside: Outside = _ANY_SERVER,
+    approver: Approver | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[Desk]:
     """Open a desk for work in a folder; everything is closed behind it.
 
     A session that `start` names goes on; a new one is begun when something is said. `mode` is
-    the one to go on in, if that is not the one on record, and `say` is told what is waited for.
+    the one to go on in, if that is not the one on record; `approver` decides in place of the
+    person; and `say` is told what is waited for.
     """
     keeps = keeps or not start.is_new
     say("looking for a model")
     store = await asyncio.to_thread(_store, loaded, keeps=keeps, is_new=start.is_new)
-    bench = Bench(Site(loaded, start.folder, store, keeps, outside, say))
+    bench = Bench(Site(loaded, start.folder, store, keeps, outside, say, approver))
     desk = DeskAtWork(bench)
     try:
         going_on = None if start.is_new else await asyncio.to_thread(_going_on, store, start)

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
+from steno.agent import AllowingApprover
 from steno.cli.configuration import load_settings
 from steno.cli.desk.desk import opened_desk
 from steno.cli.folders import working_folder
@@ -30,6 +31,7 @@ async def opened_for(
         start,
         keeps=not options.no_session,
         mode=options.mode,
+        approver=AllowingApprover() if options.yes else None,
         outside=Outside(tuple(options.mcp_config), options.no_mcp),
         say=say,
     ) as desk:

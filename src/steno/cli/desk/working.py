@@ -18,10 +18,10 @@ from steno.entry import Entry
 from steno.errors import Conflict, InvalidValue, Missing, StenoError
 from steno.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
 from steno.tui.desk import ShellEnded, ShellOutput, ShellStarted, Trouble, Words
+from steno.tui.wording import SHELL, STATUS
 from steno.usage import StopReason
 from steno.value import replace_lone_surrogates
 
-SHELL: Final = "shell"
 """Under which name the audit of a message has the command whose output it holds."""
 _STOPPED: Final = "[stopped]"
 _OVERTAKEN: Final = (
@@ -203,7 +203,7 @@ class Work:
     def _record(self, command: str, ran: Ran) -> None:
         bench = self._bench
         message = ChatMessage.user(replace_lone_surrogates(f"$ {command}\n{ran.output}"))
-        noted = {SHELL: command} | ({} if ran.status is None else {"status": ran.status})
+        noted = {SHELL: command} | ({} if ran.status is None else {STATUS: ran.status})
         if bench.is_agent_at_work and bench.agent.is_running:
             bench.agent.steer(message, noted=noted)
             return

@@ -14,7 +14,7 @@ from steno.tui.screens.deciding import Attention
 
 @final
 class AnswerLine(Input):
-    """Takes one line. Enter counts only where it can be meant."""
+    """Takes one line."""
 
     DEFAULT_CSS = "AnswerLine, AnswerLine:focus { border: none; height: 1; padding: 0; }"
 
@@ -26,6 +26,8 @@ class AnswerLine(Input):
         """Take who tells keys that are meant from others."""
         super().__init__(compact=True, select_on_focus=False)
         self._attention = attention
+        self.is_guarded = True
+        """Whether Enter counts only where it can be meant."""
 
     def validate_value(self, value: str) -> str:
         """Keep out of the line what a terminal would act on; it may be pasted."""
@@ -38,7 +40,7 @@ class AnswerLine(Input):
 
     async def action_submit(self) -> None:
         """Take what is written."""
-        if self._attention.takes_enter():
+        if self._attention.takes_enter() or not self.is_guarded:
             await super().action_submit()
         else:
             self.post_message(self.Hasty())

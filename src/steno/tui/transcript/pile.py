@@ -76,8 +76,9 @@ class Pile:
         self._places.update({one: at for at, one in enumerate(self._blocks[index:], index)})
         heights = [self._heights[at] for at in range(len(self._blocks) + 1) if at != index]
         self._heights = Heights(heights)
-        for at in [at for at in self._drawings.keys() if at >= index]:
-            self._drawings.discard(at)
+        for at in [*self._drawings.keys()]:
+            if at >= index:
+                self._drawings.discard(at)
 
     def index_of(self, block: Block) -> int | None:
         """Return where a block is; None where it is not among these."""
