@@ -40,7 +40,7 @@ def test_who_opens_a_desk_and_leaves_it_leaves_no_session_behind(project: Path) 
             assert (desk.is_running, desk.is_unfinished, list(desk.pending)) == (False, False, [])
             desk.change_mode(Mode.PLAN)
             standing = desk.standing
-            assert (standing.session, standing.title, standing.branch) == (None, "", MAIN)
+            assert (standing.session, standing.title, standing.branch) == ("", "", MAIN)
             assert (standing.model, standing.mode) == ("offline/assistant", Mode.PLAN)
             assert (standing.usage.total_tokens, standing.cost) == (0, None)
             assert standing.context_tokens is None

@@ -26,8 +26,8 @@ class AnswerLine(Input):
         """Take who tells keys that are meant from others."""
         super().__init__(compact=True, select_on_focus=False)
         self._attention = attention
-        self.is_guarded = True
-        """Whether Enter counts only where it can be meant."""
+        self.may_be_hasty = False
+        """Whether Enter counts right behind a key, unless it was pasted: to deny harms nobody."""
 
     def validate_value(self, value: str) -> str:
         """Keep out of the line what a terminal would act on; it may be pasted."""
@@ -40,7 +40,7 @@ class AnswerLine(Input):
 
     async def action_submit(self) -> None:
         """Take what is written."""
-        if self._attention.takes_enter() or not self.is_guarded:
+        if self._attention.takes_enter(may_be_hasty=self.may_be_hasty):
             await super().action_submit()
         else:
             self.post_message(self.Hasty())

@@ -297,7 +297,7 @@ class ApprovalPanel(Widget, can_focus=True):
         question = pending.question
         self._line.value = question.rule if question is not None and choice in SCOPES else ""
         self._line.cursor_position = len(self._line.value)
-        self._line.is_guarded = choice in SCOPES  # to deny in haste harms nobody
+        self._line.may_be_hasty = choice not in SCOPES
 
     @on(AnswerLine.Changed)
     def _weigh(self, message: AnswerLine.Changed) -> None:

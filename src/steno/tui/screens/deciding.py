@@ -151,6 +151,8 @@ SETTLING_S: Final = 0.6
 may have come for the next one to be a choice: who writes prose pauses less."""
 _HASTE_S: Final = 0.12
 """Keys that come faster are typed, pasted or repeated, and nobody has looked in between."""
+_PASTED_S: Final = 0.02
+"""Nobody types as fast as that."""
 _HELD_S: Final = 0.8
 """Longer than keyboards wait before they repeat a key that is held down."""
 
@@ -190,10 +192,10 @@ class Attention:
         self._key_at = self._now()
         return self.is_settled
 
-    def takes_enter(self) -> bool:
+    def takes_enter(self, *, may_be_hasty: bool = False) -> bool:
         """Note that Enter came, and tell whether it can be a decision."""
         now = self._now()
-        is_hasty = now - self._key_at < _HASTE_S
+        is_hasty = now - self._key_at < (_PASTED_S if may_be_hasty else _HASTE_S)
         is_held = now - self._enter_at < _HELD_S
         self._key_at = self._enter_at = now
         return self.is_settled and not is_hasty and not is_held
