@@ -101,7 +101,10 @@ def test_a_call_is_denied_with_a_reason_that_the_model_reads(window: Tmux) -> No
     window.wait("permission")
     choose(window, "r", "deny with reason")
     window.wait("why not?")
-    window.type("we need it on Friday", "Enter")
+    window.type("we need it on Friday")
+    window.wait("we need it on Friday")
+    time.sleep(1)  # nobody types as fast as a paste comes
+    window.type("", "Enter")
     window.wait("permission denied: we need it on Friday")
     window.wait("⊘ bash rm notes.txt")
     assert (window.folder / "notes.txt").exists()
