@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 from pathlib import Path
 
 from steno.cli.desk.opening import opened_for
@@ -17,11 +18,12 @@ def run_by_line(options: argparse.Namespace, history: Path | None) -> int:
 
 
 async def _work(options: argparse.Namespace, history: Path | None) -> int:
-    with Stopping() as stopping:
+    # Ctrl-C is for whoever reads the lines: it interrupts, and twice it leaves.
+    with Stopping((signal.SIGTERM, signal.SIGHUP)) as stopping:
         try:
             # What is waited for is not shown: a line that changes is read out again and again.
             async with opened_for(options, lambda _: None) as desk:
-                return await run_plain(desk, history=history)
+                return await run_plain(desk, history=history, is_verbose=options.verbose)
         except asyncio.CancelledError:
             if stopping.status is None:
                 raise

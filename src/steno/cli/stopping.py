@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final, Self, final
 
@@ -15,11 +15,12 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Stopping:
     """Listens to signals as long as a block lasts; inside of a task, which it cancels."""
 
-    def __init__(self) -> None:
-        """Take the task that runs."""
+    def __init__(self, signals: Iterable[signal.Signals] = _SIGNALS) -> None:
+        """Take the task that runs, and which signals it is about."""
         task = asyncio.current_task()
         assert task is not None
         self._task = task
+        self._signals = tuple(signals)
         self._heard: list[signal.Signals] = []
         self._listened_to: list[signal.Signals] = []
         self.in_order: Callable[[], object] = task.cancel
@@ -32,7 +33,7 @@ class Stopping:
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        for number in self._signals:
             # Who is started in the background, or by nohup, is to overhear it.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self._hear, number)

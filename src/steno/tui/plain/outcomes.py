@@ -1,0 +1,41 @@
+"""Calls and what came of them, in a line or a few."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steno.call import AnyToolCall
+from steno.message import ToolResultMessage
+from steno.outcome import Outcome
+from steno.printable import counted
+from steno.tui.plain.voice import Voice, shortened
+from steno.tui.wording import head_of_call
+
+_MOST_LINES: Final = 60
+_MOST_OF_A_FAILURE: Final = 10
+
+
+def tell_call(voice: Voice, call: AnyToolCall) -> None:
+    """Say which tool is called, and what about."""
+    name, _, about = head_of_call(call).partition(" ")
+    voice.say(f"Tool {name}", about)
+
+
+def tell_result(voice: Voice, result: ToolResultMessage) -> None:
+    """Say what came of a call: how much there is to read, what has changed, what went wrong."""
+    lines = result.text.strip("\n").split("\n") if result.text.strip() else []
+    diff = (result.details or {}).get("diff")
+    if result.outcome is not Outcome.OK:
+        first, *rest = lines or ["nothing more is known"]
+        voice.head("Result", f"{result.outcome}: {first}")
+        voice.more(shortened(rest, _MOST_OF_A_FAILURE))
+    elif isinstance(diff, str) and diff.strip():
+        voice.say("Result", "ok, this has changed")
+        voice.quote(shortened(diff.strip("\n").split("\n"), _MOST_LINES))
+    else:
+        voice.say("Result", f"ok, {counted(len(lines), 'line', 'lines')}")
+
+
+def no_image(entry: str, block: int) -> bytes | None:
+    """Return no image: lines have none (`steno.tui.wording.ImageOf`)."""
+    return None

@@ -1,0 +1,78 @@
+"""A program for tests at a terminal: a desk that does what is typed, worked at line by line.
+
+`ask` asks about a call, `work` works until it is interrupted, everything else is answered. What
+the desk was asked for is printed at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+from steno.agent.events import RunEnded
+from steno.agent.limits import Ending, RunResult
+from steno.call import ToolCall
+from steno.event import TextDelta
+from steno.ports import Capability, Question, Verdict
+from steno.tui.desk import Candidate, Decided, Pending, Words
+from steno.tui.plain.session import run_plain
+from steno.usage import Usage
+from tests.tui.fake_desk import FakeDesk
+
+
+class LivelyDesk(FakeDesk):
+    """Answers by itself."""
+
+    async def say(self, words: Words) -> None:
+        await super().say(words)
+        if self.is_running:
+            return
+        self.is_running = True
+        if words.text == "ask":
+            call = ToolCall.create("bash", {"command": "git log"}, id="c1")
+            question = Question(call=call, capability=Capability.EXECUTE, rule="bash(git log *)")
+            self.pending = [Pending(call, question)]
+            self.happen(Decided())
+        elif words.text == "work":
+            self.happen(TextDelta(0, "working\n"))
+        else:
+            self.happen(TextDelta(0, f"about {words.text}"))
+            self.end(Ending.DONE)
+
+    def end(self, ending: Ending) -> None:
+        self.is_running = False
+        usage = Usage(input_tokens=1_000, output_tokens=234)
+        self.happen(RunEnded(RunResult(ending, None, 1, usage, Decimal("0.01"))))
+
+    def interrupt(self) -> None:
+        super().interrupt()
+        self.pending = []
+        self.end(Ending.INTERRUPTED)
+
+    def decide(self, call_id: str, verdict: Verdict) -> None:
+        super().decide(call_id, verdict)
+        self.end(Ending.DONE)
+
+
+async def main() -> int:
+    desk = LivelyDesk()
+    desk.candidates = [Candidate("@README.md"), Candidate("@src/", goes_on=True)]
+    history = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    session = asyncio.create_task(run_plain(desk, history=history))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, session.cancel)
+    try:
+        status = await session
+    except asyncio.CancelledError:
+        sys.stdout.write("CANCELLED\n")
+        return 0
+    for asked in desk.asked:
+        sys.stdout.write(f"ASKED {' '.join(map(repr, asked))}\n")
+    return status
+
+
+if __name__ == "__main__":
+    ended = asyncio.run(main())
+    sys.stdout.write(f"LEFT {ended}\n")

@@ -1,0 +1,261 @@
+"""The line mode at a real terminal: editing, history, keys that stop, and answers that are meant."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.tui.prompt.history import History
+
+PATIENCE_S = 20
+PROGRAM = Path(__file__).with_name("scripted_terminal.py")
+ROOT = Path(__file__).parents[3]
+TERMINALS = ("xterm-256color", "dumb")
+"""With readline, and without."""
+
+
+class Seat:
+    """Somebody who sits at the terminal."""
+
+    def __init__(self, process: subprocess.Popen[bytes], end: int, before: list[Any]) -> None:
+        self.process = process
+        self.end = end
+        self.before = before
+        """How the terminal was before the program began."""
+        self.screen = ""
+        self._seen = 0
+
+    def _pieces(self) -> Iterator[str]:
+        while True:
+            assert select.select([self.end], [], [], PATIENCE_S)[0], f"nothing comes: {self.screen}"
+            try:
+                yield os.read(self.end, 65_536).decode().replace("\r\n", "\n")
+            except OSError:  # the program has ended
+                return
+
+    def see(self, text: str) -> None:
+        """Wait until something is shown, behind what was waited for before."""
+        pieces = self._pieces()
+        while text not in self.screen[self._seen :]:
+            piece = next(pieces, None)
+            assert piece is not None, f"waited for {text!r}, and saw: {self.screen!r}"
+            self.screen += piece
+        self._seen = self.screen.index(text, self._seen) + len(text)
+
+    def type(self, keys: str) -> None:
+        os.write(self.end, keys.encode())
+
+    def left(self) -> int:
+        """Wait for the end of the program, and return its status."""
+        self.screen += "".join(self._pieces())
+        return self.process.wait(timeout=PATIENCE_S)
+
+
+def _sit_down() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl+C is a signal
+
+
+@contextmanager
+def seat(tmp_path: Path, term: str = "xterm-256color", *, inputrc: str = "") -> Generator[Seat]:
+    end, other_end = pty.openpty()
+    before = termios.tcgetattr(end)
+    settings = tmp_path / "inputrc"
+    settings.write_text(inputrc)
+    process = subprocess.Popen(
+        [sys.executable, PROGRAM, tmp_path / "typed.jsonl"],
+        stdin=other_end,
+        stdout=other_end,
+        stderr=other_end,
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "TERM": term,
+            "NO_COLOR": "1",
+            "INPUTRC": str(settings),
+        },
+        start_new_session=True,
+        preexec_fn=_sit_down,
+    )
+    os.close(other_end)
+    with process:
+        try:
+            yield Seat(process, end, before)
+        finally:
+            process.kill()
+            os.close(end)
+
+
+@pytest.mark.parametrize("term", TERMINALS)
+def test_what_is_typed_is_said_and_answered_on_lines_of_its_own(tmp_path: Path, term: str) -> None:
+    with seat(tmp_path, term) as person:
+        person.see("act> ")
+        person.type("hello\n")
+        person.see("\nAnswer: about hello\nDone: 1,234 tokens, $0.01\n")
+        person.see("act> ")
+        person.type("/quit\n")
+        assert person.left() == 0
+        assert "LEFT 0" in person.screen
+
+
+@pytest.mark.parametrize("term", TERMINALS)
+def test_ctrl_d_leaves(tmp_path: Path, term: str) -> None:
+    with seat(tmp_path, term) as person:
+        person.see("act> ")
+        person.type("\x04")
+        assert person.left() == 0
+        assert "\nLEFT 0" in person.screen
+
+
+@pytest.mark.parametrize("inputrc", ["", "set editing-mode vi\n"])
+@pytest.mark.parametrize("term", TERMINALS)
+def test_ctrl_c_gives_up_the_line_and_leaves_when_it_comes_twice(
+    tmp_path: Path, term: str, inputrc: str
+) -> None:
+    with seat(tmp_path, term, inputrc=inputrc) as person:
+        person.see("act> ")
+        person.type("rm everything\x03")
+        person.see("\nNotice: Ctrl+C again leaves\n")
+        person.see("act> ")
+        person.type("hello\n")
+        person.see("Answer: about hello\n")
+        person.see("act> ")
+        person.type("\x03")
+        person.see("Notice: Ctrl+C again leaves\n")
+        person.see("act> ")
+        person.type("\x03")
+        assert person.left() == 0
+        assert person.screen.count("ASKED 'say'") == 1
+
+
+def test_ctrl_c_works_where_vi_awaits_a_command(tmp_path: Path) -> None:
+    with seat(tmp_path, inputrc="set editing-mode vi\n") as person:
+        person.see("act> ")
+        person.type("word\x1b")
+        person.see("word")
+        person.type("\x03")
+        person.see("\nNotice: Ctrl+C again leaves\n")
+        person.see("act> ")
+        person.type("\x03")
+        assert person.left() == 0
+        assert "ASKED" not in person.screen
+
+
+@pytest.mark.parametrize("term", TERMINALS)
+def test_ctrl_c_interrupts_what_runs_and_does_not_leave(tmp_path: Path, term: str) -> None:
+    with seat(tmp_path, term) as person:
+        person.see("act> ")
+        person.type("work\n")
+        person.see("Answer: working\n")
+        person.type("\x03")
+        person.see("\nNotice: interrupted;")
+        person.see("act> ")
+        person.type("/quit\n")
+        assert person.left() == 0
+        assert "ASKED 'interrupt'" in person.screen
+
+
+@pytest.mark.parametrize("term", TERMINALS)
+def test_a_line_that_is_typed_while_a_turn_runs_steers_it(tmp_path: Path, term: str) -> None:
+    with seat(tmp_path, term) as person:
+        person.see("act> ")
+        person.type("work\n")
+        person.see("Answer: working\n")
+        person.type("faster\n")
+        person.see("Notice: this is heard at the next step\n")
+        person.type("\x03")
+        person.see("act> ")
+        person.type("\x04")
+        assert person.left() == 0
+        assert "ASKED 'say' Words(text='faster', images=())" in person.screen
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize("term", TERMINALS)
+def test_what_was_typed_before_a_question_does_not_answer_it(tmp_path: Path, term: str) -> None:
+    with seat(tmp_path, term) as person:
+        person.see("act> ")
+        person.type("ask\nonce\n")
+        person.see("Question 1 of 1: bash asks for permission to execute\n")
+        person.see("help? ")
+        person.type("\n")
+        person.see("help? ")
+        person.type("no\n")
+        person.see("Decided: no to bash\n")
+        person.see("act> ")
+        person.type("\x04")
+        assert person.left() == 0
+        (decided,) = [line for line in person.screen.split("\n") if "ASKED 'decide'" in line]
+        assert "allowed=False" in decided
+
+
+@pytest.mark.parametrize("term", TERMINALS)
+def test_ctrl_c_at_a_question_interrupts_and_decides_nothing(tmp_path: Path, term: str) -> None:
+    with seat(tmp_path, term) as person:
+        person.see("act> ")
+        person.type("ask\n")
+        person.see("help? ")
+        person.type("once\x03")
+        person.see("act> ")
+        person.type("\x04")
+        assert person.left() == 0
+        assert "ASKED 'interrupt'" in person.screen
+        assert "ASKED 'decide'" not in person.screen
+
+
+def test_what_was_typed_before_comes_back_and_is_kept(tmp_path: Path) -> None:
+    History(tmp_path / "typed.jsonl").add("from last time")
+    with seat(tmp_path) as person:
+        person.see("act> ")
+        person.type("\x10\n")  # Ctrl+P, what arrow up does
+        person.see("Answer: about from last time\n")
+        person.see("act> ")
+        person.type("new\n")
+        person.see("Answer: about new\n")
+        person.see("act> ")
+        person.type("\x04")
+        assert person.left() == 0
+    assert list(History(tmp_path / "typed.jsonl").entries()) == ["from last time", "new"]
+
+
+def test_tab_completes_commands_their_arguments_and_files(tmp_path: Path) -> None:
+    with seat(tmp_path) as person:
+        person.see("act> ")
+        person.type("look at @READ\t\n")
+        person.see("Answer: about look at @README.md")
+        person.see("act> ")
+        person.type("/usa\t\n")
+        person.see("Reply: done: usage\n")
+        person.see("act> ")
+        person.type("/mode pl\t\n")
+        person.see("Reply: done: mode plan\n")
+        person.see("act> ")
+        person.type("\x04")
+        assert person.left() == 0
+
+
+@pytest.mark.parametrize("term", TERMINALS)
+def test_the_terminal_is_as_before_when_the_program_is_told_to_end(
+    tmp_path: Path, term: str
+) -> None:
+    with seat(tmp_path, term) as person:
+        person.see("act> ")
+        person.type("half a li")
+        person.see("half a li")
+        os.kill(person.process.pid, signal.SIGTERM)
+        person.see("CANCELLED")
+        assert person.left() == 0
+        assert termios.tcgetattr(person.end) == person.before

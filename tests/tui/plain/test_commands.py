@@ -1,0 +1,226 @@
+"""The commands of the full screen, line by line: lists with numbers, and what is said meanwhile."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from steno.agent.events import Notice, NoticeCode
+from steno.entry import Mode
+from steno.errors import Missing
+from steno.message import ChatMessage
+from steno.tui.commands import COMMANDS
+from steno.tui.desk import Kept, Words
+from steno.tui.plain.voice import Voice
+from steno.tui.prompt.history import History
+from tests.tui.fake_desk import FakeDesk
+from tests.tui.plain.sitting import Person, at_terminal, through_a_pipe
+from tests.tui.stage import HOSTILE
+
+EXCHANGES = [
+    message
+    for number in range(1, 6)
+    for message in (ChatMessage.user(f"ask {number}"), ChatMessage.assistant(f"say {number}"))
+]
+
+
+def kept(id: str, title: str) -> Kept:
+    return Kept(id, title, 4, 1, datetime(2026, 1, 2, tzinfo=UTC), None, True)
+
+
+def shelved(*sessions: Kept) -> FakeDesk:
+    desk = FakeDesk()
+    desk.shelf.kept = list(sessions)
+    return desk
+
+
+@pytest.mark.requirement("S4-15")
+def test_every_command_does_something_or_says_why_not() -> None:
+    for command in COMMANDS:
+        person = through_a_pipe(f"/{command.name}\n")
+        assert "Trouble:" not in person.said, command.name
+        assert person.said.count("\n") > 2 or command.name == "quit", command.name
+
+
+def test_a_command_that_there_is_not_is_said() -> None:
+    desk = FakeDesk()
+    desk.replies["hlep"] = Missing("/hlep: there is no such command; do you mean /help?")
+    assert "Trouble: /hlep: there is no such command" in through_a_pipe("/hlep\n", desk).said
+
+
+def test_help_says_commands_and_keys() -> None:
+    said = through_a_pipe("/help\n").said
+    assert all(f"`/{command.name}" in said for command in COMMANDS)
+    assert "`Ctrl+C`" in said
+    assert "`/resume 3`" in said
+
+
+def test_a_theme_is_nothing_for_lines() -> None:
+    assert "Notice: there are no themes here" in through_a_pipe("/theme\n").said
+
+
+def test_a_model_is_chosen_by_its_number_or_its_name() -> None:
+    person = through_a_pipe("/model\n/model 2\n/model other/one\n")
+    assert "  1. offline/steno: no model\n  2. ollama/qwen3: 32k\n" in person.said
+    assert person.desk.asked == [
+        ("change_model", "ollama/qwen3"),
+        ("change_model", "other/one"),
+    ]
+
+
+def test_a_session_is_chosen_by_its_number_or_its_id() -> None:
+    desk = shelved(kept("0198aa", "first"), kept("0198bb", "second"))
+    person = through_a_pipe("/resume\n/resume 2\n/resume 0198aa\n", desk)
+    assert "  1. first: 4 entries, 2026-01-02\n  2. second" in person.said
+    assert [one[1] for one in desk.asked if one[0] == "resume"] == ["0198bb", "0198aa"]
+
+
+def test_sessions_are_searched_renamed_and_deleted() -> None:
+    desk = shelved(kept("0198aa", "first"), kept("0198bb", "second"))
+    script = "/resume find sec\n/resume rename 1 other\n/resume delete 1\nyes\n/resume delete 0198aa\nno\n"
+    through_a_pipe(script, desk)
+    assert ("rename", "0198bb", "other") in desk.asked
+    assert [one.id for one in desk.shelf.kept] == ["0198aa"]
+
+
+def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
+    desk = FakeDesk(EXCHANGES)
+    entries = desk.conversation.entries()
+    person = through_a_pipe(
+        "/tree\n/tree 2\n/tree label 2 here\n/tree fork 4 other\n/tree edit 3\n/tree go main\n",
+        desk,
+    )
+    assert "  1. UserMessage: ask 1\n" in person.said
+    assert "\n2. AssistantMessage: say 1\n" in person.said
+    assert ("label", entries[1].id, "here") in desk.asked
+    assert ("fork", "other", entries[3].id) in desk.asked
+    assert ("fork_before", entries[2].id, "") in desk.asked
+    assert ("switch", "main") in desk.asked
+    assert "\nYou said: ask 2\n" in person.said
+
+
+def test_only_what_the_person_said_can_be_said_again() -> None:
+    said = through_a_pipe("/tree edit 2\n/tree fork 99\n", FakeDesk(EXCHANGES)).said
+    assert "Trouble: /tree edit: only what you said can be said otherwise" in said
+    assert "Trouble: /tree: there is no entry 99" in said
+
+
+def test_two_branches_are_compared() -> None:
+    desk = FakeDesk(EXCHANGES)
+    desk.conversation.fork("other", at=desk.conversation.entries()[7])
+    desk.conversation.append(ChatMessage.user("otherwise"), branch="other")
+    said = through_a_pipe("/tree compare main other\n", desk).said
+    assert "Both: 8 entries\n" in said
+    assert "Only in main: 2 entries\n  user: ask 5\n" in said
+    assert "Only in other: 1 entry\n  user: otherwise\n" in said
+
+
+def test_who_goes_on_hears_the_last_exchanges() -> None:
+    said = through_a_pipe("", FakeDesk(EXCHANGES)).said
+    assert said.split("\n")[1:] == [
+        "Notice: 4 earlier entries; /tree shows all",
+        *[f"{who} {n}" for n in (3, 4, 5) for who in ("You: ask", "Answer: say")],
+        "",
+    ]
+
+
+def test_who_forks_here_does_not_hear_everything_again() -> None:
+    desk = FakeDesk(EXCHANGES)
+    desk.conversation.fork("other")
+    assert through_a_pipe("/tree go other\n", desk).said.count("You: ask 5\n") == 1
+
+
+def test_a_session_that_stopped_in_the_middle_says_so() -> None:
+    desk = FakeDesk(EXCHANGES)
+    desk.is_unfinished = True
+    assert (
+        "Notice: this session stopped in the middle; /retry goes on"
+        in through_a_pipe("", desk).said
+    )
+
+
+def test_the_prompt_says_the_mode() -> None:
+    async def act(person: Person) -> None:
+        person.desk.conversation.change_mode(Mode.PLAN)
+        person.type("/usage\n")
+        await person.see("plan> ")
+
+    at_terminal(act)
+
+
+def test_what_is_said_while_somebody_types_has_lines_of_its_own() -> None:
+    async def act(person: Person) -> None:
+        person.desk.happen(Notice(NoticeCode.CONTEXT, "something else"))
+        await person.see("act> ")
+
+    assert "act> \nNotice: something else\nact> " in at_terminal(act).said
+
+
+def test_words_that_steer_are_heard_later_and_that_is_said() -> None:
+    async def act(person: Person) -> None:
+        person.desk.is_running = True
+        person.type("go left\n")
+        await person.see("Notice: this is heard at the next step\n")
+
+    desk = at_terminal(act).desk
+    assert desk.asked == [("say", Words("go left"))]
+
+
+def test_what_is_typed_is_kept_for_next_time(tmp_path: Path) -> None:
+    file = tmp_path / "typed.jsonl"
+    through_a_pipe("one\n/usage\n", history=file)
+    assert list(History(file).entries()) == ["one", "/usage"]
+
+
+@pytest.mark.parametrize("text", ["[@click=app.quit]q", HOSTILE])
+def test_titles_and_names_do_nothing_to_the_terminal(text: str) -> None:
+    desk = shelved(kept("a", text))
+    desk.conversation.append(ChatMessage.user(text))
+    said = through_a_pipe("/resume\n/tree\n/tree 1\n", desk).said
+    assert all(line.isprintable() for line in said.split("\n"))
+
+
+class Screen(io.StringIO):
+    """Says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environ", "line"),
+    [
+        ({"TERM": "xterm"}, "\x1b[1mNotice:\x1b[0m x\n"),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, "Notice: x\n"),
+        ({"TERM": "dumb"}, "Notice: x\n"),
+        ({}, "Notice: x\n"),
+    ],
+)
+def test_letters_are_bold_only_where_that_is_wanted(environ: dict[str, str], line: str) -> None:
+    screen = Screen()
+    Voice(screen, environ).say("Notice", "x")
+    assert screen.getvalue() == line
+
+
+def test_a_quoted_line_has_a_bar_wherever_the_terminal_breaks_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    screen = Screen()
+    Voice(screen, {}).quote(["x" * 38 + "bash: once?" + "\u6f22" * 30 + "\tend"])
+    lines = screen.getvalue().split("\n")[:-1]
+    assert all(line.startswith("│ ") for line in lines)
+    assert lines[1].startswith("│ bash: once?")
+
+
+def test_lines_know_nothing_of_a_full_screen() -> None:
+    look = (
+        "import steno.tui.plain.session, sys; "
+        "sys.exit(any(name.split('.')[0] in ('textual', 'rich') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", look], timeout=60, check=False).returncode == 0
