@@ -37,6 +37,7 @@ from steno.tools.shell.sandbox import Setting, find_sandbox
 _PARTS: Final = {
     "aiohttp": ("http", "speaks to servers"),
     "rich": ("cli", "colours and tables"),
+    "textual": ("tui", "the full-screen terminal"),
     "psycopg": ("postgres", "keeps sessions in PostgreSQL"),
     "xllamacpp": ("local", "runs a model on this machine, in a process of its own"),
     "genai-prices": ("prices", "knows what models cost"),
