@@ -189,16 +189,22 @@ class Agent:
         policy: Steering = Steering.AFTER_CALLS,
         *,
         noted: Mapping[str, Any] | None = None,
+        asks: bool = True,
     ) -> None:
         """Say something while a run is under way. Raises StenoError if there is none.
 
-        What is `noted` stands beside it in the record: where its words are from, say.
+        What is `noted` stands beside it in the record: where its words are from, say. What does
+        not `ask` for an answer is heard, and does not keep the model at work.
         """
         if self._run is None:
             raise StenoError("agent: nothing is under way that could be steered; run it")
-        self._wheel.put(Steered(_user_message(message), noted or {}), policy)
+        self._wheel.put(Steered(_user_message(message), noted or {}, asks), policy)
         if policy is Steering.INTERRUPT:
             self._run.interrupt()
+
+    def withdraw(self) -> tuple[UserMessage, ...]:
+        """Take back what was said while a run is under way and has not been heard yet."""
+        return tuple([one.message for one in self._wheel.withdraw()])
 
     def interrupt(self) -> None:
         """Stop what is being said and done; what came of it stays. Nothing happens if idle.

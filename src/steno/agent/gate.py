@@ -143,7 +143,7 @@ class Gate:
             return _denied(call, notebook, rule=NOBODY, reason=reason)
         with _blamed_on_tool():
             question = await _question(tool, call, decision.subjects)
-        return await self._ask(question, notebook, self._approver)
+        return await self._ask(tool, question, notebook, self._approver)
 
     async def admit(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
         """Decide about what a person points at: by rules, or by asking."""
@@ -175,7 +175,9 @@ class Gate:
             self._keep(grant, scope, notebook)
         return Ruling(True, verdict.actor)
 
-    async def _ask(self, question: Question, notebook: Notebook, approver: Approver) -> Ruling:
+    async def _ask(
+        self, tool: Tool, question: Question, notebook: Notebook, approver: Approver
+    ) -> Ruling:
         call = question.call
         notebook.decide(call.id, ApprovalStatus.PENDING)
         notebook.tell(Asked(question))
@@ -185,6 +187,10 @@ class Gate:
                 call.id, ApprovalStatus.DENIED, actor=verdict.actor, reason=verdict.reason
             )
             return Ruling(False, refusal_of(verdict))
+        # While somebody thought about it, the mode may have become one that allows nothing of it.
+        limit = self._permissions.limit(tool, notebook.conversation.mode)
+        if limit is not None:
+            return _denied(call, notebook, rule=limit.rule, reason=limit.reason)
         grant, scope = self._grant(verdict, question, notebook)
         audit, status = None, ApprovalStatus.APPROVED
         if grant is not None:

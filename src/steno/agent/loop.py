@@ -125,8 +125,8 @@ class Run:
             is_to_go_on = is_to_go_on and not was_interrupted
             heard = self._wheel.after_calls() if is_to_go_on else self._wheel.after_run()
             for said in heard:
-                self._hear(*said)
-            if not is_to_go_on and not heard:
+                self._hear(said.message, said.noted)
+            if not is_to_go_on and not any(said.asks for said in heard):
                 if was_interrupted:
                     return self._end(Ending.INTERRUPTED)
                 return self._end(Ending.DONE, self._why_not_whole())
@@ -383,7 +383,7 @@ class Run:
 
     def _hear_the_rest(self) -> None:
         for said in self._wheel.after_run():
-            self._hear(*said)
+            self._hear(said.message, said.noted)
 
     def _why_not_whole(self) -> str:
         """Return why the last answer may not be all that the model had to say; empty if it is."""

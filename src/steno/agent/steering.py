@@ -26,6 +26,8 @@ class Steered(NamedTuple):
 
     message: UserMessage
     noted: Mapping[str, Any]
+    asks: bool = True
+    """Whether it wants an answer; else it is heard, and nobody goes on because of it."""
 
 
 @final
@@ -47,6 +49,14 @@ class Wheel:
     def after_run(self) -> list[Steered]:
         """Return everything that has not been heard."""
         return self.after_calls() + self._take(Steering.AFTER_RUN)
+
+    def withdraw(self) -> list[Steered]:
+        """Take back everything that wants an answer and has not been heard."""
+        waiting = [one for policy in Steering for one in self._take(policy)]
+        for one in waiting:
+            if not one.asks:
+                self.put(one, Steering.AFTER_CALLS)
+        return [one for one in waiting if one.asks]
 
     def _take(self, policy: Steering) -> list[Steered]:
         taken = list(self._waiting[policy])
