@@ -38,7 +38,9 @@ class Stage(App[None]):
         super().__init__()
         self.clock = Clock()
         self.desk = FakeDesk()
-        self.panel = ApprovalPanel(self.desk, now=self.clock)
+        self.idle_s = 0.0
+        """For how long nobody has typed in the prompt."""
+        self.panel = ApprovalPanel(self.desk, idle_s=lambda: self.idle_s, now=self.clock)
         self.prompt = Input(id="prompt")
         self.desk.pending = list(pending)
         self.desk.watch(self._watch)

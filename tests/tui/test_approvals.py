@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from steno.errors import Conflict
 from steno.ports import Scope, Verdict
-from tests.tui.approval_stage import Stage, asked, play, waiting
+from tests.tui.approval_stage import Stage, asked, play, until, waiting
 from tests.tui.fake_desk import FakeDesk
 
 pytestmark = pytest.mark.requirement("S2-18")
@@ -17,14 +18,13 @@ pytestmark = pytest.mark.requirement("S2-18")
 # -- one call --------------------------------------------------------------------------------
 
 
-def test_a_question_shows_the_call_its_rule_and_all_choices() -> None:
+def test_a_question_shows_the_call_once_and_all_choices() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         assert stage.panel.display
+        assert stage.seen.count("git log -1") == 1
         for words in (
-            "bash · execute · 1 of 1",
-            "│ git log -1",
-            "│ in ~/project · at most 120 s",
-            "rule for more than once: bash(git log *)",
+            "bash · execute ━",
+            "│ git log -1\n │ in ~/project · at most 120 s",
             "o once",
             "s for session",
             "p for project",
@@ -32,8 +32,9 @@ def test_a_question_shows_the_call_its_rule_and_all_choices() -> None:
             "d deny",
             "r deny with reason",
         ):
-            assert words in stage.seen
-        assert "all 1" not in stage.seen
+            assert words in stage.seen.replace("─", "━")
+        for words in ("1 of 1", "all 1", "about", "arguments"):
+            assert words not in stage.seen
 
     play(Stage(asked()), scene)
 
@@ -120,6 +121,24 @@ def test_a_wider_yes_shows_its_rule_and_stores_exactly_that(
     play(Stage(asked()), scene, size)
 
 
+@pytest.mark.parametrize(
+    ("letter", "place"),
+    [
+        ("s", "kept in this session"),
+        ("p", "kept for this folder until revoked"),
+        ("u", "kept for all folders until revoked"),
+    ],
+)
+def test_a_wider_choice_says_what_would_be_stored_and_where(letter: str, place: str) -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        assert "bash(git log *)" not in stage.seen
+        await stage.press(pilot, letter)
+        assert f"Enter: edit or store the rule bash(git log *) · {place}" in stage.seen
+
+    play(Stage(asked()), scene)
+
+
 def test_the_rule_can_be_edited_before_it_is_stored() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
@@ -166,12 +185,15 @@ def test_a_rule_says_how_far_it_reaches_while_it_is_written(rule: str, words: st
     play(Stage(asked()), scene)
 
 
-def test_where_no_rule_should_be_stored_wider_choices_say_so() -> None:
+def test_where_no_rule_should_be_stored_nothing_wider_is_offered_and_it_says_why() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
-        assert "no rule would cover only calls like this one" in stage.seen
-        for letter in "spu":
-            await stage.press(pilot, letter, "enter")
+        assert "only once or not: no rule would cover only calls like this one" in stage.seen
+        assert "o once   d deny   r deny with reason" in stage.seen
+        for letter, label in (("s", "for session"), ("p", "for project"), ("u", "for user")):
+            await stage.press(pilot, letter)
+            assert f"{label}: no rule would cover only calls like this one" in stage.seen
+            await stage.press(pilot, "enter")
             assert stage.focused is stage.panel
         await stage.press(pilot, "right", "right")
         assert "▸d deny◂" in stage.seen
@@ -270,14 +292,88 @@ def test_a_click_as_the_panel_appears_chooses_nothing() -> None:
 # -- focus -----------------------------------------------------------------------------------
 
 
-def test_the_panel_takes_the_focus_only_from_somebody_who_does_not_type() -> None:
+def test_who_waits_at_a_blank_prompt_gets_the_question_at_once() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
-        panel = stage.panel
-        assert panel.may_take_focus(prompt_is_blank=True, since_last_key_s=1.0)
-        assert not panel.may_take_focus(prompt_is_blank=True, since_last_key_s=0.9)
-        assert not panel.may_take_focus(prompt_is_blank=False, since_last_key_s=60.0)
+        stage.idle_s = 1.0
+        stage.ask(asked())
+        await until(pilot, lambda: stage.focused is stage.panel)
+
+    play(Stage(), scene)
+
+
+def test_who_has_just_typed_gets_the_question_when_they_have_stopped() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.ask(asked())
+        for stage.idle_s in (0.0, 0.5, 0.9):
+            await pilot.pause(0.15)
+            assert stage.focused is stage.prompt
+        stage.idle_s = 1.0
+        await until(pilot, lambda: stage.focused is stage.panel)
+
+    play(Stage(), scene)
+
+
+def test_a_key_meant_for_the_prompt_as_the_focus_is_taken_chooses_nothing() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.ask(asked())
+        stage.clock.now += 60
+        stage.idle_s = 1.0
+        await until(pilot, lambda: stage.focused is stage.panel)
+        await stage.press(pilot, "o", apart_s=0.25)
+        assert "▸" not in stage.seen
+        await stage.press(pilot, "o", apart_s=0.25)
+        assert "▸o once◂" in stage.seen
+
+    play(Stage(), scene)
+
+
+def test_who_goes_back_to_the_prompt_is_called_again_only_by_another_question() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.idle_s = 60.0
+        stage.ask(asked())
+        await until(pilot, lambda: stage.focused is stage.panel)
+        await stage.press(pilot, "escape")
+        stage.ask(*stage.desk.pending, waiting("call_2"))
+        await pilot.pause(0.3)
         assert stage.focused is stage.prompt
-        stage.ask()
-        assert not panel.may_take_focus(prompt_is_blank=True, since_last_key_s=60.0)
+        stage.ask(stage.desk.pending[0], asked("call_2", "edit"))
+        await until(pilot, lambda: stage.focused is stage.panel)
+
+    play(Stage(), scene)
+
+
+def test_a_question_that_comes_while_one_is_decided_about_calls_nobody_back() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        stage.idle_s = 60.0
+        stage.ask(*stage.desk.pending, asked("call_2", "edit"))
+        await stage.press(pilot, "escape")
+        await pilot.pause(0.3)
+        assert stage.focused is stage.prompt
 
     play(Stage(asked()), scene)
+
+
+def test_the_next_question_calls_who_has_just_decided_about_the_last() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        stage.idle_s = 60.0
+        await stage.press(pilot, "o", "enter")
+        stage.ask(asked("call_2", "edit"))
+        await until(pilot, lambda: stage.focused is stage.panel)
+
+    play(Stage(asked()), scene)
+
+
+def test_a_question_does_not_take_the_focus_from_another_screen() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.push_screen(Screen())
+        await pilot.pause()
+        stage.idle_s = 60.0
+        stage.ask(asked())
+        await pilot.pause(0.3)
+        assert stage.screen_stack[0].focused is stage.prompt
+        stage.pop_screen()
+        await until(pilot, lambda: stage.focused is stage.panel)
+
+    play(Stage(), scene)

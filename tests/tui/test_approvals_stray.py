@@ -9,7 +9,7 @@ from textual.events import Paste
 from textual.pilot import Pilot
 
 from steno.ports import Verdict
-from steno.tui.screens.deciding import Attention
+from steno.tui.screens.deciding import Attention, Doubt
 from tests.tui.approval_stage import Clock, Stage, asked, play, waiting
 
 pytestmark = pytest.mark.requirement("S2-18")
@@ -90,13 +90,13 @@ def test_a_held_enter_never_counts_twice_whatever_the_keyboard_does() -> None:
         clock = Clock()
         attention = Attention(clock)
         clock.now += 1
-        assert attention.takes_enter()
+        assert attention.enter() is None
         attention.appear()
         for pause_s in (delay_s, *[0.03] * 100):
             clock.now += pause_s
-            assert not attention.takes_enter()
+            assert attention.enter() is Doubt.HELD
         clock.now += 1
-        assert attention.takes_enter()
+        assert attention.enter() is None
 
 
 def test_letters_count_only_one_at_a_time_however_slow_the_prose() -> None:
@@ -104,17 +104,78 @@ def test_letters_count_only_one_at_a_time_however_slow_the_prose() -> None:
         clock = Clock()
         attention = Attention(clock)
         clock.now += 1
-        assert attention.takes_letter()
-        for _ in range(100):
+        assert attention.letter("x") is None
+        for letter in "oxxo" * 25:
             clock.now += apart_s
-            assert not attention.takes_letter()
+            assert attention.letter(letter) is Doubt.PROSE
+
+
+def test_who_writes_prose_and_stops_to_think_has_not_begun_to_choose() -> None:
+    clock = Clock()
+    attention = Attention(clock)
+    clock.now += 1
+    attention.letter("t")
+    clock.now += 0.2
+    attention.letter("o")
+    clock.now += 1.1
+    assert attention.letter("o") is Doubt.PROSE
+    clock.now += 1.2
+    assert attention.letter("o") is None
+
+
+@pytest.mark.parametrize("pause_s", [0.07, 0.1, 0.2, 0.5, 3.0])
+def test_a_letter_and_enter_count_at_the_first_try_once_there_was_time_to_read(
+    pause_s: float,
+) -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.clock.now += 1
+        stage.panel.focus()
+        await pilot.pause()
+        for number in range(3):
+            await stage.press(pilot, "o", apart_s=0.61)
+            await stage.press(pilot, "enter", apart_s=pause_s)
+            assert len(stage.verdicts) == number + 1
+
+    play(Stage(*[asked(f"call_{n}", "edit") for n in range(3)]), scene)
+
+
+def test_who_was_too_soon_may_press_the_same_letter_again() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.panel.focus()
+        await pilot.pause()
+        await stage.press(pilot, "o", apart_s=0.5)
+        assert "before there was time to read; once more" in stage.seen
+        await stage.press(pilot, "o", apart_s=0.25)
+        assert "▸o once◂" in stage.seen
+
+    play(Stage(asked()), scene)
+
+
+def test_what_is_ignored_says_why() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "o")
+        await stage.press(pilot, "enter", apart_s=0.03)
+        assert "Enter came at once behind another key" in stage.seen
+        await stage.press(pilot, "enter", apart_s=0.7)
+        assert "Enter may still have been held down" in stage.seen
+        await stage.press(pilot, "s")
+        await stage.press(pilot, "d", apart_s=0.3)
+        assert "letters close together are taken for prose" in stage.seen
+        await stage.press(pilot, "s", apart_s=1.5)
+        await stage.press(pilot, "enter")
+        await stage.press(pilot, "enter", apart_s=0.7)
+        assert "Enter may still have been held down" in stage.seen
+        assert stage.verdicts == []
+
+    play(Stage(asked()), scene)
 
 
 def test_enter_right_behind_a_letter_clears_the_choice() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
         await stage.press(pilot, "o")
-        await stage.press(pilot, "enter", apart_s=0.1)
+        await stage.press(pilot, "enter", apart_s=0.05)
         assert stage.verdicts == []
         assert "▸o" not in stage.seen
         await stage.press(pilot, "enter")
@@ -123,7 +184,7 @@ def test_enter_right_behind_a_letter_clears_the_choice() -> None:
     play(Stage(asked()), scene)
 
 
-@pytest.mark.parametrize("key", ["space", "full_stop", "o", "d", "ü"])
+@pytest.mark.parametrize("key", ["space", "full_stop", "s", "d", "ü"])
 def test_any_further_character_clears_the_choice(key: str) -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,19 @@ from textual.pilot import Pilot
 
 from steno.call import ToolCall
 from steno.ports import Capability
-from steno.tui.screens.call_text import Line, Tone, argument_lines, quoted
+from steno.tui.screens.approvals import ApprovalPanel
+from steno.tui.screens.call_text import (
+    Line,
+    Tone,
+    argument_lines,
+    lines_of,
+    lines_of_all,
+    quoted,
+)
 from tests.tui.approval_stage import Stage, asked, play, until, waiting
+from tests.tui.fake_desk import FakeDesk
+from tests.tui.stage import Stage as Empty
+from tests.tui.stage import least_contrast
 
 HOSTILE = (
     "\x1b[2J\x1b]0;title\x07 \x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\ \u202egnp.exe\u2066 \x9b31m\n"
@@ -68,20 +80,117 @@ def test_arguments_that_python_cannot_hold_are_shown_as_they_came() -> None:
 
 
 def test_the_lines_of_a_diff_are_told_apart() -> None:
-    diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n-old\n--- removed rule\n+new\n"
-    assert [line.tone for line in quoted(diff)] == [
-        Tone.FILE,
-        Tone.FILE,
-        Tone.HUNK,
-        Tone.PLAIN,
-        Tone.REMOVED,
-        Tone.REMOVED,
-        Tone.ADDED,
+    diff = "--- x\n+++ x\n@@ -1,3 +1,2 @@\n same\n-old\n--- removed rule\n+new\n\\ No newline\n"
+    assert quoted(diff) == [
+        Line("x  +1  -2", Tone.FILE),
+        Line("@@ -1,3 +1,2 @@", Tone.HUNK),
+        Line(" same"),
+        Line("-old", Tone.REMOVED),
+        Line("--- removed rule", Tone.REMOVED),
+        Line("+new", Tone.ADDED),
+        Line("\\ No newline", Tone.NOTE),
     ]
 
 
+def test_a_diff_names_each_file_and_counts_its_lines() -> None:
+    diff = (
+        "--- /dev/null\n+++ new.py\n@@ -0,0 +1,2 @@\n+a\n+++ b\n"
+        "--- old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
+        "--- here.py\n+++ there.py\n@@ -1 +1 @@\n-a\n+b\n@@ -9 +9,0 @@\n-c\n"
+    )
+    named = [line.text for line in quoted(diff) if line.tone is Tone.FILE]
+    assert named == ["new.py · new file  +2", "old.py · removed  -1", "here.py → there.py  +1  -2"]
+    assert "@@ -0,0 +1,2 @@" not in texts(quoted(diff))
+
+
+def test_what_stands_in_a_file_is_not_taken_for_the_head_of_a_diff() -> None:
+    diff = "--- x\n+++ x\n@@ -1,2 +1,2 @@\n--- /dev/null\n+++ harmless.txt\n-@@ -1 +1 @@\n+a\n"
+    assert texts(quoted(diff))[0] == "x  +2  -2"
+    assert "--- /dev/null" in texts(quoted(diff))
+
+
 def test_what_is_no_diff_has_no_colours() -> None:
-    assert {line.tone for line in quoted("- a list\n+ of things\n@ home")} == {Tone.PLAIN}
+    patching = "git apply <<E\n--- x\n+++ x\n@@ -1 +1 @@\n-a\n+b\nE"
+    for text in ("- a list\n+ of things\n@ home", patching):
+        assert quoted(text) == [Line(line) for line in text.split("\n")]
+
+
+# -- what a preview shows already --------------------------------------------------------------
+
+
+def read(name: str, arguments: dict[str, object], preview: str, *subjects: str) -> list[Line]:
+    return lines_of(asked(name=name, arguments=arguments, subjects=subjects), preview)
+
+
+def headed(lines: list[Line], heading: str) -> list[str]:
+    """Return what stands below a heading of ours."""
+    below = texts(lines)[texts(lines).index(heading) + 1 :] if heading in texts(lines) else []
+    ends = [at for at, text in enumerate(below) if text in ("about", "arguments")]
+    return below[: ends[0]] if ends else below
+
+
+def test_a_command_is_said_once_with_a_note_below() -> None:
+    preview = "sleep 30\n\nin ~/project · at most 60 s"
+    lines = read("bash", {"command": "sleep 30", "timeout_s": 60}, preview, "sleep 30")
+    assert lines == [Line("sleep 30"), Line("in ~/project · at most 60 s", Tone.NOTE)]
+
+
+def test_a_command_that_looks_like_a_note_or_a_diff_is_told_as_it_is() -> None:
+    command = "git apply <<E\n--- /dev/null\n+++ x\n@@ -0,0 +1 @@\n+y\nE\n\nrm -rf ~"
+    lines = read("bash", {"command": command}, f"{command}\n\nin ~/project", command)
+    assert lines == [*map(Line, command.split("\n")), Line("in ~/project", Tone.NOTE)]
+
+
+def test_an_argument_inside_of_a_longer_one_is_not_shown_by_that() -> None:
+    arguments: dict[str, object] = {"command": "sleep 30", "retries": 30, "user": "sleep"}
+    lines = read("bash", arguments, "sleep 30\n\nin ~/project · at most 60 s", "sleep 30")
+    assert headed(lines, "arguments") == ["retries: 30", 'user: "sleep"']
+
+
+@pytest.mark.parametrize(
+    "value", ["app.py", "rc/app.py", "src", "py", "", True, None, ["src/app.py"]]
+)
+def test_only_what_stands_there_by_itself_is_shown_already(value: object) -> None:
+    lines = read("read", {"path": "src/app.py", "other": value}, "src/app.py, up to 9 lines")
+    assert texts(lines)[:2] == ["src/app.py, up to 9 lines", "arguments"]
+    assert headed(lines, "arguments")[0].startswith("other:")
+
+
+def test_subjects_are_said_where_the_preview_does_not_name_them() -> None:
+    lines = read("bash", {"command": "a  >  out"}, "a  >  out\n\nin ~", "a > out", "> /real/out")
+    assert headed(lines, "about") == ["> /real/out"]
+
+
+def test_a_diff_shows_what_is_replaced_by_what() -> None:
+    diff = "--- a.py\n+++ a.py\n@@ -1,3 +1,4 @@\n x = 1\n-y = 2\n+y = 3\n+z = 4\n end\n"
+    arguments: dict[str, object] = {"path": "a.py", "old": "y = 2\n", "new": "y = 3\nz = 4\n"}
+    assert headed(read("edit", arguments, diff, "a.py"), "arguments") == []
+    lines = read("edit", {**arguments, "replace_all": True, "path": "./a.py"}, diff, "a.py")
+    assert headed(lines, "arguments") == ['path: "./a.py"', "replace_all: true"]
+
+
+def test_arguments_that_a_preview_has_as_json_are_told_one_by_one() -> None:
+    arguments: dict[str, object] = {"place": "here", "text": "one\ntwo"}
+    as_json = '{\n  "place": "here",\n  "text": "one\\ntwo"\n}'
+    told = ['place: "here"', "text:", "  │ one", "  │ two"]
+    assert texts(read("deploy", arguments, f"deploy {as_json}", "here")) == ["arguments", *told]
+    lines = read(
+        "s__deploy", arguments, f'"deploy" of the server s\n{as_json}\nThe server says so.'
+    )
+    assert texts(lines) == ['"deploy" of the server s', "The server says so.", "arguments", *told]
+
+
+def test_all_calls_together_are_told_as_fully_as_one() -> None:
+    one = asked(arguments={"command": "git log -1", "force": True})
+    lines = texts(lines_of_all((one, waiting("call_2"))))
+    assert lines[0] == "1 of 2: bash · execute"
+    assert lines[3:] == [
+        "arguments",
+        "force: true",
+        "2 of 2: write",
+        "arguments",
+        'path: "call_2.py"',
+    ]
 
 
 # -- hostile ---------------------------------------------------------------------------------
@@ -128,8 +237,9 @@ def test_hostile_words_of_other_calls_and_of_previews_ahead_are_harmless_too() -
 def test_markup_in_a_rule_is_text_and_what_cannot_be_shown_is_not_offered() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
-        assert "rule for more than once: write([bold]src[/]/**)" in stage.seen
-        await stage.press(pilot, "p", "enter")
+        await stage.press(pilot, "p")
+        assert "the rule write([bold]src[/]/**) · kept for this folder" in stage.seen
+        await stage.press(pilot, "enter")
         assert "write([bold]src[/]/**)" in stage.seen
         stage.ask(asked(rule="write(src/\x1b[31m\u202e/**)"))
         await pilot.pause()
@@ -150,7 +260,7 @@ def test_markup_in_a_rule_is_text_and_what_cannot_be_shown_is_not_offered() -> N
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("size", [(60, 20), (120, 40)])
 def test_a_diff_of_5000_lines_is_scrolled_to_its_end(size: tuple[int, int]) -> None:
-    diff = "--- a/x\n+++ b/x\n@@ -1,5000 +1,5000 @@\n" + "".join(
+    diff = "--- x\n+++ x\n@@ -1,0 +1,5000 @@\n" + "".join(
         f"+line {number}\n" for number in range(5_000)
     )
 
@@ -160,7 +270,7 @@ def test_a_diff_of_5000_lines_is_scrolled_to_its_end(size: tuple[int, int]) -> N
         await stage.come_here(pilot)
         assert "│ +line 0" in stage.seen
         await stage.press(pilot, "down")
-        assert "│ --- a/x" not in stage.seen
+        assert "│ x  +5000" not in stage.seen
         await stage.press(pilot, "end")
         assert "│ +line 4999" in stage.seen
         assert '│ path: "x.py"' in stage.seen
@@ -213,6 +323,20 @@ def test_everything_fits_however_many_calls_there_are(size: tuple[int, int]) -> 
     play(Stage(*pending), scene, size)
 
 
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize("key", ["v", "x"])
+def test_some_rows_of_the_conversation_stay_however_long_the_prompt_is(key: str) -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        stage.prompt.styles.height = 7
+        await stage.come_here(pilot)
+        await stage.press(pilot, key)
+        await until(pilot, lambda: stage.query_one("#transcript").outer_size.height == 4)
+        assert stage.seen.split("\n")[-1] == "the status line"
+        assert "│ line" in stage.seen
+
+    play(Stage(asked(preview="line\n" * 50)), scene, (60, 20))
+
+
 def _is_as_high_as(stage: Stage, rows: int) -> bool:
     return stage.panel.outer_size.height == rows
 
@@ -246,3 +370,20 @@ def test_the_panel_follows_the_size_of_the_terminal() -> None:
             assert stage.seen.split("\n")[-1] == "the status line"
 
     play(Stage(asked(preview="line\n" * 100)), scene)
+
+
+@pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
+def test_everything_can_be_read_in_both_themes(theme: str) -> None:
+    diff = "--- x\n+++ x\n@@ -1 +1 @@\n-old\n+new\n\\ No newline at end of file\n"
+    desk = FakeDesk()
+    panel = ApprovalPanel(desk)
+    stage = Empty(panel, theme=theme)
+
+    async def run() -> None:
+        async with stage.run_test(size=(100, 30)) as pilot:
+            panel.refresh_pending([asked(preview=diff), waiting("call_2")])
+            await pilot.pause()
+            assert "x  +1  -1" in stage.text
+            assert least_contrast(stage) >= 4.5
+
+    asyncio.run(run())

@@ -32,6 +32,8 @@ class Questions:
         """Take whom to tell that something else is pending now."""
         self._changed = changed
         self._open: dict[str, _Open] = {}
+        self._answered: set[str] = set()
+        """What has an answer that whoever asked has not heard yet."""
         self._ahead: dict[str, tuple[ToolCall, Verdict]] = {}
         """What was decided before it was asked."""
 
@@ -48,23 +50,29 @@ class Questions:
         try:
             return await answer
         finally:
+            self._answered.discard(call.id)
             if self._open.pop(call.id, None) is not None:
                 self._changed()
 
     def pending(self, waiting: Iterable[ToolCall]) -> list[Pending]:
         """Return what is asked, and behind it the calls that wait for their turn meanwhile."""
         asked = [Pending(one.question.call, one.question) for one in self._open.values()]
-        behind = [call for call in waiting if call.id not in self._open] if asked else []
+        known = self._open.keys() | self._answered
+        behind = [call for call in waiting if call.id not in known] if asked else []
         return [*asked, *[Pending(call, None, call.id in self._ahead) for call in behind]]
 
     def decide(self, call_id: str, verdict: Verdict, waiting: Mapping[str, ToolCall]) -> None:
         """Answer a question, and others that the same rule covers; or keep it for later.
 
+        Several may be decided in one go, in any order: what waits behind a question may be decided
+        until whoever asked has heard the answer.
+
         Raises Missing if no call of this id awaits a decision, InvalidValue for a bad rule.
         """
         one = self._open.get(call_id)
         if one is None:
-            if not self._open or call_id not in waiting:
+            is_due = bool(self._open or self._answered) and call_id in waiting
+            if not is_due or call_id in self._answered:
                 raise Missing("approval: no call of this id awaits a decision")
             self._ahead[call_id] = (waiting[call_id], verdict)
             self._changed()
@@ -82,6 +90,7 @@ class Questions:
 
     def _answer(self, call_id: str, verdict: Verdict) -> None:
         answer = self._open.pop(call_id).answer
+        self._answered.add(call_id)
         if not answer.done():  # else whoever asked was stopped, and has not noticed yet
             answer.set_result(verdict)
 

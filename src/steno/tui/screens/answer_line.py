@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from steno.printable import printable
-from steno.tui.screens.deciding import Attention
+from steno.tui.screens.deciding import Attention, Doubt
 
 
 @final
@@ -19,8 +19,13 @@ class AnswerLine(Input):
     DEFAULT_CSS = "AnswerLine, AnswerLine:focus { border: none; height: 1; padding: 0; }"
 
     @final
-    class Hasty(Message):
-        """Enter came too fast, and nothing was done about it."""
+    class Ignored(Message):
+        """Enter came, and nothing was done about it."""
+
+        def __init__(self, doubt: Doubt) -> None:
+            """Say why."""
+            super().__init__()
+            self.doubt = doubt
 
     def __init__(self, attention: Attention) -> None:
         """Take who tells keys that are meant from others."""
@@ -36,11 +41,12 @@ class AnswerLine(Input):
     def on_key(self, event: Key) -> None:
         """Note when keys come."""
         if event.key != "enter":  # see action_submit
-            self._attention.takes_key()
+            self._attention.key()
 
     async def action_submit(self) -> None:
         """Take what is written."""
-        if self._attention.takes_enter(may_be_hasty=self.may_be_hasty):
+        doubt = self._attention.enter(may_be_hasty=self.may_be_hasty)
+        if doubt is None:
             await super().action_submit()
         else:
-            self.post_message(self.Hasty())
+            self.post_message(self.Ignored(doubt))

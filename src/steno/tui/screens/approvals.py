@@ -17,6 +17,7 @@ from textual.content import Content
 from textual.events import Key, Paste
 from textual.message import Message
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -26,26 +27,23 @@ from steno.ports import Verdict
 from steno.printable import on_one_line
 from steno.tui.desk import Desk, Pending
 from steno.tui.screens.answer_line import AnswerLine
-from steno.tui.screens.call_sheet import CallSheet
+from steno.tui.screens.call_sheet import CallSheet, rows_beside
 from steno.tui.screens.choices import Choices
-from steno.tui.screens.deciding import SCOPES, Attention, Choice, verdict_in_words
+from steno.tui.screens.deciding import QUIET_S, SCOPES, Attention, CallUp, Choice, verdict_in_words
 from steno.tui.screens.docket import Docket
-from steno.tui.screens.docket_words import calls_of, hint_of, lines_to_read, rule_of, title_of
+from steno.tui.screens.docket_words import calls_of, hint_of, lines_to_read, note_of, title_of
 
 _SHARE: Final = 0.6
 """How much of the screen it takes at most, unless somebody wants to see more."""
-_ROWS_ELSEWHERE: Final = 8
-"""How many rows are left for the rest of the screen even then."""
+_CONVERSATION: Final = 4
+"""How many rows of the conversation stay in view even then."""
 _FEWEST_ROWS: Final = 3
 _TITLE: Final = 1
-_QUIET_S: Final = 1.0
-"""How long nobody may have typed in the prompt for the panel to take the focus unasked."""
+_LOOKS_S: Final = 0.1
+"""How often it looks whether it may take the focus."""
 
-_TOO_SOON: Final = "ignored: that came before there was time to read"
-_PROSE: Final = "nothing is chosen: letters close together are taken for prose"
 _NO_CHOICE: Final = "nothing is chosen: that key stands for no choice"
 _NOTHING: Final = "nothing is chosen: first a letter or ← →, then Enter"
-_TOO_FAST: Final = "ignored: Enter came too fast behind another key"
 _PASTED: Final = "nothing is chosen: a paste decides nothing; Esc leads to the prompt"
 
 
@@ -65,7 +63,7 @@ class ApprovalPanel(Widget, can_focus=True):
         &:focus, &:focus-within { border-top: heavy $warning; }
         & > Static { height: auto; }
         & > .calls { text-wrap: nowrap; text-overflow: ellipsis; }
-        & > .hint { color: $text-muted; }
+        & > .calls, & > .note, & > .hint { color: $text-muted; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -76,12 +74,10 @@ class ApprovalPanel(Widget, can_focus=True):
         Binding("ctrl+n", "move(1)", "next call", show=False),
         Binding("ctrl+p", "move(-1)", "previous call", show=False),
         Binding("ctrl+f", "enlarge", "more room", show=False),
-        Binding("up", "read('up')", "scroll", show=False),
-        Binding("down", "read('down')", "scroll", show=False),
-        Binding("pageup", "read('page_up')", "scroll", show=False),
-        Binding("pagedown", "read('page_down')", "scroll", show=False),
-        Binding("home", "read('home')", "scroll", show=False),
-        Binding("end", "read('end')", "scroll", show=False),
+        *[
+            Binding(where.replace("_", ""), f"read('{where}')", "scroll", show=False)
+            for where in ("up", "down", "page_up", "page_down", "home", "end")
+        ],
     ]
 
     @final
@@ -89,11 +85,21 @@ class ApprovalPanel(Widget, can_focus=True):
         """The person goes back to the prompt; nothing is decided by that."""
 
     def __init__(
-        self, desk: Desk | None = None, *, now: Callable[[], float] = time.monotonic
+        self,
+        desk: Desk | None = None,
+        *,
+        idle_s: Callable[[], float] = lambda: 0.0,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the desk, which may come later, and a clock in seconds."""
+        """Take the desk, which may come later, and a clock in seconds.
+
+        `idle_s` says for how long the prompt, blank and with the focus, was left alone; 0 where it
+        is not. When that is long enough, a new question takes the focus: at once, or later.
+        """
         super().__init__()
         self.desk = desk
+        self._call_up = CallUp(idle_s)
+        self._looks: Timer | None = None
         self._attention = Attention(now)
         self._docket = Docket(self._attention)
         self._preview: tuple[ToolCall, str] | None = None
@@ -103,7 +109,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._is_large = False
         self._calls = Static(markup=False, classes="calls")
         self._sheet = CallSheet()
-        self._rule = Static(markup=False)
+        self._note = Static(markup=False, classes="note")
         self._choices = Choices()
         self._line = AnswerLine(self._attention)
         self._line.display = False
@@ -111,11 +117,12 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def compose(self) -> ComposeResult:
         """Put the parts below each other."""
-        yield from (self._calls, self._sheet, self._rule, self._choices, self._line, self._hint)
+        yield from (self._calls, self._sheet, self._note, self._choices, self._line, self._hint)
 
     def on_mount(self) -> None:
-        """Keep to the share of the screen, whatever its size."""
+        """Keep to the share of the screen, whatever its size, and look whether somebody waits."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._fit_again)
+        self._looks = self.set_interval(_LOOKS_S, self._come_forward, pause=True)
 
     # -- what is pending ---------------------------------------------------------------------
 
@@ -124,19 +131,31 @@ class ApprovalPanel(Widget, can_focus=True):
 
         The panel appears once somebody is asked, and stays until nothing is left to decide.
         """
+        is_here = self.display and self.has_focus_within
         self._docket.refresh(pending)
-        is_needed = self._docket.is_asked or (self.display and bool(self._docket.undecided))
+        is_needed = bool(self._docket.asked or (self.display and self._docket.undecided))
         if is_needed and not self.display:
             self._attention.appear()
             self.display = True
         elif not is_needed and self.display:
             self._vanish()
+        self._call_up.ask(self._docket.asked, is_here=is_here)
+        self._come_forward()
         self._look_ahead()
         self._draw()
 
+    def _come_forward(self) -> None:
+        """Take the focus from somebody who waits, now or later; never from another screen."""
+        if self._looks is not None:
+            (self._looks.resume if self._call_up.is_wanted else self._looks.pause)()
+        is_on_top = self.app.screen is self.screen and self.display
+        if is_on_top and not self.has_focus_within and self._call_up.is_due:
+            self._attention.take_focus()
+            self.focus()
+
     def may_take_focus(self, prompt_is_blank: bool, since_last_key_s: float) -> bool:
         """Tell whether the focus may move here unasked: not from somebody who is typing."""
-        is_idle = prompt_is_blank and since_last_key_s >= _QUIET_S
+        is_idle = prompt_is_blank and since_last_key_s >= QUIET_S
         return self.display and is_idle and not self.has_focus_within
 
     def _vanish(self) -> None:
@@ -178,8 +197,9 @@ class ApprovalPanel(Widget, can_focus=True):
             return
         event.stop()
         letter = (event.character or "").lower()
-        if not self._attention.takes_letter():
-            self._docket.highlight(None, _PROSE if self._attention.is_settled else _TOO_SOON)
+        doubt = self._attention.letter(letter)
+        if doubt is not None:
+            self._docket.highlight(None, doubt)
         elif letter == "v":
             self._docket.highlight(None)
             self.action_enlarge()
@@ -192,24 +212,26 @@ class ApprovalPanel(Widget, can_focus=True):
         """Let nothing be decided by what is pasted."""
         if self.has_focus:
             event.stop()
-            self._attention.takes_letter()
+            self._attention.letter(" ")
             self._docket.highlight(None, _PASTED)
             self._draw()
 
     def action_highlight(self, step: int) -> None:
         """Highlight another choice."""
-        if self._attention.takes_key():
+        doubt = self._attention.key()
+        if doubt is None:
             self._docket.step(step)
         else:
-            self._docket.highlight(None, _TOO_SOON)
+            self._docket.highlight(None, doubt)
         self._draw()
 
     def action_confirm(self) -> None:
         """Do what is highlighted."""
-        if self._attention.takes_enter():
+        doubt = self._attention.enter()
+        if doubt is None:
             self._confirm()
         else:
-            self._docket.highlight(None, _TOO_FAST if self._attention.is_settled else _TOO_SOON)
+            self._docket.highlight(None, doubt)
         self._draw()
 
     def action_move(self, step: int) -> None:
@@ -226,15 +248,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def action_read(self, where: str) -> None:
         """Scroll what is to be read."""
-        scrolls = {
-            "up": self._sheet.scroll_up,
-            "down": self._sheet.scroll_down,
-            "page_up": self._sheet.scroll_page_up,
-            "page_down": self._sheet.scroll_page_down,
-            "home": self._sheet.scroll_home,
-            "end": self._sheet.scroll_end,
-        }
-        scrolls[where](animate=False)
+        self._sheet.read_on(where)
 
     def action_back(self) -> None:
         """Go back a step: from what is written to the choices, from there to the prompt."""
@@ -247,8 +261,9 @@ class ApprovalPanel(Widget, can_focus=True):
     def _click(self, message: Choices.Clicked) -> None:
         message.stop()
         offer = self._docket.offer_of(message.choice)
-        if not self._attention.takes_click():
-            self._docket.told = _TOO_SOON
+        doubt = self._attention.click()
+        if doubt is not None:
+            self._docket.told = doubt
         elif offer is not None and offer == self._docket.highlighted:
             self._confirm()
         else:
@@ -257,7 +272,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def on_focus(self) -> None:
         """Take keys; if something is being written, there."""
-        self._attention.take_focus()
+        self._call_up.arrive()
         if self._docket.worded is not None:
             self._line.focus()
         self._draw()
@@ -275,17 +290,17 @@ class ApprovalPanel(Widget, can_focus=True):
             return
         self.refresh_pending(self.desk.pending)
         offer, shown = self._docket.highlighted, self._docket.shown
+        yes, no = [Verdict(allowed=allowed, actor=self.desk.actor) for allowed in (True, False)]
         if offer is None or shown is None:
             self._docket.told = self._docket.told or _NOTHING
         elif offer.choice is Choice.ONCE:
-            self._decide(self.desk, [shown], Verdict(allowed=True, actor=self.desk.actor))
+            self._decide(self.desk, [shown], yes)
         elif offer.choice is Choice.DENY:
-            self._decide(self.desk, [shown], Verdict(allowed=False, actor=self.desk.actor))
+            self._decide(self.desk, [shown], no)
         elif offer.choice is Choice.ALL:
             self._docket.list_all()
         elif offer.choice is Choice.THESE:
-            listed = self._docket.listed
-            self._decide(self.desk, listed, Verdict(allowed=True, actor=self.desk.actor))
+            self._decide(self.desk, self._docket.listed, yes)
         elif offer.choice is Choice.BACK:
             self._docket.drop()
         else:
@@ -305,10 +320,10 @@ class ApprovalPanel(Widget, can_focus=True):
         self._docket.told = ""
         self._draw()
 
-    @on(AnswerLine.Hasty)
-    def _refuse(self, message: AnswerLine.Hasty) -> None:
+    @on(AnswerLine.Ignored)
+    def _refuse(self, message: AnswerLine.Ignored) -> None:
         message.stop()
-        self._docket.told = _TOO_FAST
+        self._docket.told = message.doubt
         self._draw()
 
     @on(AnswerLine.Submitted)
@@ -317,9 +332,8 @@ class ApprovalPanel(Widget, can_focus=True):
         if self.desk is None:
             return
         self.refresh_pending(self.desk.pending)
-        choice, shown = self._docket.worded, self._docket.shown
+        choice, shown, actor = self._docket.worded, self._docket.shown, self.desk.actor
         if choice is not None and shown is not None:
-            actor = self.desk.actor
             verdict = verdict_in_words(choice, message.value, shown.question, actor=actor)
             if verdict is not None:
                 self._decide(self.desk, [shown], verdict)
@@ -328,7 +342,8 @@ class ApprovalPanel(Widget, can_focus=True):
     def _decide(self, desk: Desk, calls: Sequence[Pending], verdict: Verdict) -> None:
         self._docket.drop()
         refusals: list[str] = []
-        for pending in calls:
+        # What waits comes first: when the last question has its answer, the run goes on.
+        for pending in sorted(calls, key=lambda one: one.question is not None):
             try:
                 desk.decide(pending.call.id, verdict)
             except StenoError as exc:
@@ -344,7 +359,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._open_line(docket.worded is not None)
         self.border_title = title_of(docket)
         self._put(self._calls, Content("") if self._is_large else calls_of(docket))
-        self._put(self._rule, rule_of(docket))
+        self._put(self._note, note_of(docket))
         self._choices.show(docket.offers, docket.highlighted)
         preview = "" if self._preview is None else self._preview[1]
         to_read = (docket.shown, docket.listed, preview)
@@ -376,10 +391,8 @@ class ApprovalPanel(Widget, can_focus=True):
         """Let what is to be read have the rows that the rest leaves, up to our share."""
         screen = self.app.size
         width = self.content_size.width or screen.width - 2
-        parts = (self._calls, self._rule, self._choices, self._line, self._hint)
+        parts = (self._calls, self._note, self._choices, self._line, self._hint)
         taken = [part.get_content_height(screen, screen, width) for part in parts if part.display]
-        share = int(screen.height * _SHARE)
-        if self._is_large:
-            share = max(share, screen.height - _ROWS_ELSEWHERE)
-        room = max(share - _TITLE - sum(taken), _FEWEST_ROWS)
-        self._sheet.lay_out(width, room)
+        most = screen.height if self._is_large else int(screen.height * _SHARE)
+        room = min(most, rows_beside(self, _CONVERSATION)) - _TITLE - sum(taken)
+        self._sheet.lay_out(width, max(room, _FEWEST_ROWS))

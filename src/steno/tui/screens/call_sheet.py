@@ -5,6 +5,7 @@ Lines are drawn one by one as they come into view, so their number does not matt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple, final
 
@@ -12,12 +13,18 @@ from rich.segment import Segment
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from steno.tui.screens.call_text import Line, Tone
-from steno.tui.transcript.lines import broken
+from steno.tui.transcript.lines import broken, wrapped
 
 _MARK: Final = "│ "
 """Stands before everything that is quoted."""
+_PROSE: Final = (Tone.OURS, Tone.NOTE)
+"""What is broken between words; it is short."""
+_COUNT: Final = re.compile(r"(  [+-]\d+)(?=$|  -\d+$)")
+"""How many lines come or go, behind the name of a file."""
+_TONES: Final = {"+": Tone.ADDED, "-": Tone.REMOVED}
 
 
 class _Row(NamedTuple):
@@ -36,6 +43,7 @@ class CallSheet(ScrollView, can_focus=False):
         overflow-x: hidden;
         & > .sheet--mark { color: $text-muted; }
         & > .sheet--ours { color: $text-muted; text-style: bold; }
+        & > .sheet--note { color: $text-muted; }
         & > .sheet--file { text-style: bold; }
         & > .sheet--hunk { color: $primary; text-style: bold; }
         & > .sheet--added { color: $success; }
@@ -65,11 +73,25 @@ class CallSheet(ScrollView, can_focus=False):
             self._width = width
             room = max(width - self.styles.scrollbar_size_vertical - len(_MARK), 2)
             self._rows = [
-                _Row(piece, line.tone) for line in self._lines for piece in broken(line.text, room)
+                _Row(piece, line.tone)
+                for line in self._lines
+                for piece in (wrapped if line.tone in _PROSE else broken)(line.text, room)
             ]
             self.virtual_size = Size(width, len(self._rows))
             self.refresh(layout=True)
         self.styles.height = min(len(self._rows), most_rows)
+
+    def read_on(self, where: str) -> None:
+        """Scroll to other lines."""
+        scrolls = {
+            "up": self.scroll_up,
+            "down": self.scroll_down,
+            "page_up": self.scroll_page_up,
+            "page_down": self.scroll_page_down,
+            "home": self.scroll_home,
+            "end": self.scroll_end,
+        }
+        scrolls[where](animate=False)
 
     def render_line(self, y: int) -> Strip:
         """Draw one row of what is in view."""
@@ -77,8 +99,24 @@ class CallSheet(ScrollView, can_focus=False):
         if number >= len(self._rows):
             return Strip.blank(self.size.width, self.rich_style)
         row = self._rows[number]
-        style = self.get_component_rich_style(f"sheet--{row.tone}")
-        segments = [Segment(row.text, style)]
+        parts = [(row.text, f"{row.tone}")]
+        if row.tone is Tone.FILE:
+            name, *counts = _COUNT.split(row.text)
+            parts = [(name, "file"), *[(text, _TONES[text.strip()[0]]) for text in counts if text]]
         if row.tone is not Tone.OURS:
-            segments.insert(0, Segment(_MARK, self.get_component_rich_style("sheet--mark")))
+            parts.insert(0, (_MARK, "mark"))
+        style = self.get_component_rich_style
+        segments = [Segment(text, style(f"sheet--{name}")) for text, name in parts]
         return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
+
+
+def rows_beside(widget: Widget, least: int) -> int:
+    """Return how many rows a widget may take of its screen: what can shrink keeps `least` of them."""
+    others = [one for one in widget.screen.children if one is not widget and one.display]
+    fixed = [one.outer_size.height for one in others if not _can_shrink(one)]
+    return widget.app.size.height - least - sum(fixed)
+
+
+def _can_shrink(widget: Widget) -> bool:
+    height = widget.styles.height
+    return height is not None and height.is_fraction

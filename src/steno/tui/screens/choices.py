@@ -1,4 +1,7 @@
-"""The choices below a call: a letter and a word each, as many in a row as fit."""
+"""The choices below a call: a letter and a word each, as many in a row as fit.
+
+What cannot be chosen is left out; why, is said elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,7 @@ class Choices(Widget, can_focus=False):
 
     def show(self, offers: tuple[Offer, ...], highlighted: Offer | None) -> None:
         """Offer these, one of them highlighted or none."""
+        offers = tuple([offer for offer in offers if not offer.obstacle])
         if (offers, highlighted) != (self._offers, self._highlighted):
             self._offers, self._highlighted = offers, highlighted
             self.refresh(layout=True)
@@ -77,8 +81,6 @@ class Choices(Widget, can_focus=False):
     def _drawn(self, offer: Offer) -> Content:
         text = Content(self._text(offer))
         text = text.stylize(Style.from_meta({_CHOICE: str(offer.choice)}), 0, len(text) - 1)
-        if offer.obstacle:
-            return text.stylize("$text-muted dim strike", 1, len(text) - 2)
         if offer == self._highlighted:
             return text.stylize("bold reverse", 0, len(text) - 1)
-        return text.stylize("bold underline", 1, 2)
+        return text.stylize("$primary bold underline", 1, 2)

@@ -60,11 +60,13 @@ class Offer(NamedTuple):
 
 
 _ONCE: Final = Offer(Choice.ONCE, "o", "once", "this call runs, with exactly these arguments")
+_RULE: Final = "edit or store the rule {}"
 _WIDE: Final = (
-    Offer(Choice.SESSION, "s", "for session", "shows the rule to allow in this session"),
-    Offer(Choice.PROJECT, "p", "for project", "shows the rule to allow in this folder for good"),
-    Offer(Choice.USER, "u", "for user", "shows the rule to allow in all folders for good"),
+    Offer(Choice.SESSION, "s", "for session", f"{_RULE} · kept in this session"),
+    Offer(Choice.PROJECT, "p", "for project", f"{_RULE} · kept for this folder until revoked"),
+    Offer(Choice.USER, "u", "for user", f"{_RULE} · kept for all folders until revoked"),
 )
+"""With a place for the rule in what they mean."""
 _NO: Final = (
     Offer(Choice.DENY, "d", "deny", "it does not run; the model is told so, and goes on"),
     Offer(Choice.EXPLAIN, "r", "deny with reason", "asks what the model should be told"),
@@ -77,7 +79,11 @@ _UNREADABLE: Final = "a rule for it would hold what cannot be shown"
 def offers_for(pending: Pending, undecided: int) -> tuple[Offer, ...]:
     """Return what can be chosen for a call, one of so many that nobody has decided about."""
     obstacle = obstacle_to_rules(pending.question)
-    wide = tuple([offer._replace(obstacle=obstacle) for offer in _WIDE])
+    rule = "" if pending.question is None else printable(pending.question.rule)
+    wide = [
+        offer._replace(meaning=offer.meaning.replace("{}", rule), obstacle=obstacle)
+        for offer in _WIDE
+    ]
     together = (
         Offer(Choice.ALL, "a", f"all {undecided} once", f"lists all {undecided} before any runs"),
     )
@@ -149,60 +155,126 @@ def verdict_in_words(
 SETTLING_S: Final = 0.6
 """How long something has to be on the screen before a key can be about it; and how long no letter
 may have come for the next one to be a choice: who writes prose pauses less."""
-_HASTE_S: Final = 0.12
-"""Keys that come faster are typed, pasted or repeated, and nobody has looked in between."""
+_PROSE_S: Final = 1.2
+"""How long that is when several letters have come: who writes prose may stop to think."""
+_TAKEN_S: Final = 0.3
+"""How long keys may still be meant for the prompt when the focus was taken from there."""
+_AGAIN_S: Final = 0.2
+"""Who presses the same letter again after so long means the same again."""
+_HASTE_S: Final = 0.06
+"""Keys that come faster are pasted or repeated, and nobody has looked in between."""
 _PASTED_S: Final = 0.02
 """Nobody types as fast as that."""
 _HELD_S: Final = 0.8
 """Longer than keyboards wait before they repeat a key that is held down."""
 
 
+class Doubt(StrEnum):
+    """Why a key is not taken for what it may mean, in words for the person."""
+
+    SOON = "ignored: that came before there was time to read; once more, please"
+    PROSE = "nothing is chosen: letters close together are taken for prose; pause, then one letter"
+    HASTY = "ignored: Enter came at once behind another key, as in a paste"
+    DOUBLE = "ignored: that was the second half of a double click"
+    HELD = "ignored: Enter may still have been held down; wait a second, then once more"
+
+
 @final
 class Attention:
-    """Tells keys that mean a decision from those that were meant for something else."""
+    """Tells keys that mean a decision from those that were meant for something else.
+
+    Each key is noted, and the answer is a doubt, or None where it can be meant.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         """Take a clock, in seconds."""
         self._now = now
-        self._appeared_at = self._focused_at = now()
-        self._letter_at = self._key_at = self._enter_at = self._click_at = float("-inf")
+        self._appeared_at = now()
+        self._taken_at = self._letter_at = self._key_at = self._click_at = float("-inf")
+        self._run = ""
+        """The letters that came without a pause, each once."""
+        self._is_enter = False
+        """Whether the last key was Enter; one that is held down brings nothing else."""
 
     def appear(self) -> None:
         """Something else is on the screen from now on."""
         self._appeared_at = self._now()
 
     def take_focus(self) -> None:
-        """Keys come here from now on; some may have been meant for elsewhere."""
-        self._focused_at = self._now()
+        """Keys come here from now on, and nobody has asked for that."""
+        self._taken_at = self._now()
+
+    def letter(self, letter: str) -> Doubt | None:
+        """Tell whether a character can be a choice: it stands alone, or comes again."""
+        pause_s = self._now() - self._letter_at
+        if pause_s >= (SETTLING_S if len(self._run) < 2 else _PROSE_S):
+            self._run = ""
+        is_alone = not self._run or (letter == self._run and pause_s >= _AGAIN_S)
+        self._run += letter if letter not in self._run else ""
+        self._letter_at = self._now()
+        return self.key() or (None if is_alone else Doubt.PROSE)
+
+    def key(self) -> Doubt | None:
+        """Tell whether some other key can be about what is shown."""
+        self._note(is_enter=False)
+        return self._unread()
+
+    def enter(self, *, may_be_hasty: bool = False) -> Doubt | None:
+        """Tell whether Enter can be a decision."""
+        pause_s = self._now() - self._key_at
+        was_enter = self._is_enter
+        self._note(is_enter=True)
+        if was_enter and pause_s < _HELD_S:
+            return Doubt.HELD
+        if pause_s < (_PASTED_S if may_be_hasty else _HASTE_S):
+            return Doubt.HASTY
+        return self._unread()
+
+    def click(self) -> Doubt | None:
+        """Tell whether a click counts; of a double click only the first half does."""
+        now = self._now()
+        pause_s, self._click_at = now - self._click_at, now
+        if now - self._appeared_at < SETTLING_S:
+            return Doubt.SOON
+        return Doubt.DOUBLE if pause_s < SETTLING_S else None
+
+    def _note(self, *, is_enter: bool) -> None:
+        self._key_at, self._is_enter = self._now(), is_enter
+
+    def _unread(self) -> Doubt | None:
+        now = self._now()
+        is_read = now - self._appeared_at >= SETTLING_S and now - self._taken_at >= _TAKEN_S
+        return None if is_read else Doubt.SOON
+
+
+# -- who comes to whom -----------------------------------------------------------------------
+
+QUIET_S: Final = 1.0
+"""How long nobody may have typed elsewhere for a question to take the focus unasked."""
+
+
+@final
+class CallUp:
+    """Tells when a new question may take the focus: once, and never from somebody who types."""
+
+    def __init__(self, idle_s: Callable[[], float]) -> None:
+        """Take who says for how long nobody has typed; 0 where something is being written."""
+        self._idle_s = idle_s
+        self._asked: frozenset[str] = frozenset()
+        self.is_wanted = False
+        """Whether there is a question that nobody has gone to."""
+
+    def ask(self, asked: frozenset[str], *, is_here: bool) -> None:
+        """Take over what is asked now; `is_here` where the person is there already."""
+        is_new = not asked <= self._asked
+        self.is_wanted = bool(asked) and not is_here and (self.is_wanted or is_new)
+        self._asked = asked
+
+    def arrive(self) -> None:
+        """The person is there; whoever leaves again is not called back."""
+        self.is_wanted = False
 
     @property
-    def is_settled(self) -> bool:
-        """Whether a key that comes now may be about what is on the screen."""
-        return self._now() - max(self._appeared_at, self._focused_at) >= SETTLING_S
-
-    def takes_letter(self) -> bool:
-        """Note that a character came, and tell whether it stands alone and can be a choice."""
-        now = self._now()
-        is_alone = now - self._letter_at >= SETTLING_S
-        self._letter_at = self._key_at = now
-        return is_alone and self.is_settled
-
-    def takes_key(self) -> bool:
-        """Note that some other key came, and tell whether it can be about what is shown."""
-        self._key_at = self._now()
-        return self.is_settled
-
-    def takes_enter(self, *, may_be_hasty: bool = False) -> bool:
-        """Note that Enter came, and tell whether it can be a decision."""
-        now = self._now()
-        is_hasty = now - self._key_at < (_PASTED_S if may_be_hasty else _HASTE_S)
-        is_held = now - self._enter_at < _HELD_S
-        self._key_at = self._enter_at = now
-        return self.is_settled and not is_hasty and not is_held
-
-    def takes_click(self) -> bool:
-        """Note a click, and tell whether it counts; of a double click only the first half does."""
-        now = self._now()
-        is_second_half = now - self._click_at < SETTLING_S
-        self._click_at = now
-        return now - self._appeared_at >= SETTLING_S and not is_second_half
+    def is_due(self) -> bool:
+        """Whether the focus may be taken now."""
+        return self.is_wanted and self._idle_s() >= QUIET_S

@@ -41,9 +41,9 @@ class Docket:
         return tuple([one for one in self.pending if not one.is_decided])
 
     @property
-    def is_asked(self) -> bool:
-        """Whether any of them is waited for right now."""
-        return any(one.question is not None for one in self.undecided)
+    def asked(self) -> frozenset[str]:
+        """Those of them that are waited for right now."""
+        return frozenset([one.call.id for one in self.undecided if one.question is not None])
 
     @property
     def offers(self) -> tuple[Offer, ...]:

@@ -1,4 +1,4 @@
-"""What the approval panel says around a call: a title, the other calls, the rule, and what to do."""
+"""What the approval panel says around a call: a title, the other calls, and what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
-from steno.printable import on_one_line, printable
+from steno.printable import on_one_line
 from steno.tui.desk import Pending
 from steno.tui.screens.call_text import Line, lines_of, lines_of_all
 from steno.tui.screens.deciding import Choice, obstacle_to_rules, read_rule
@@ -22,9 +22,9 @@ _ASKED_FOR: Final = {
 }
 _ELSEWHERE: Final = "Ctrl+G leads here to decide"
 _HOW: Final = "letter or ←→ picks · Enter confirms · Esc leaves · v more"
-_MORE_CALLS: Final = "· Ctrl+N next "
 _NO_REASON: Final = "write a reason; Esc, then d denies without one"
 _REASON: Final = "Enter denies, and the model reads this"
+_STORES: Final = "Enter stores it · Esc goes back"
 
 
 def title_of(docket: Docket) -> Content:
@@ -34,13 +34,13 @@ def title_of(docket: Docket) -> Content:
     shown = docket.shown
     if shown is None:
         return Content("")
-    asked = "asked ahead" if shown.question is None else str(shown.question.capability)
-    number = docket.pending.index(shown) + 1
+    asked = "not asked yet" if shown.question is None else str(shown.question.capability)
     called = shown.call.original_name
     name = shown.call.name if called is None else f"{shown.call.name} ({on_one_line(called)})"
-    count = f"{number} of {len(docket.pending)} "
-    more = _MORE_CALLS if len(docket.undecided) > 1 else ""
-    return Content(f" permission · {name} · {asked} · {count}{more}")
+    number, count = docket.pending.index(shown) + 1, len(docket.pending)
+    which = f"· {number} of {count} " if count > 1 else ""
+    more = "· Ctrl+N next " if len(docket.undecided) > 1 else ""
+    return Content(f" permission · {name} · {asked} {which}{more}")
 
 
 def calls_of(docket: Docket) -> Content:
@@ -50,11 +50,15 @@ def calls_of(docket: Docket) -> Content:
         return Content("")
     here = pending.index(shown)
     first = max(0, min(here - 1, len(pending) - _MOST_LISTED))
-    rows = [
-        f"{'▸' if one is shown else ' '} {_standing(one):7}  {head_of_call(one.call)}"
-        for one in pending[first : first + _MOST_LISTED]
-    ]
-    return Content("\n".join(rows))
+    rows = [_row(one, is_shown=one == shown) for one in pending[first : first + _MOST_LISTED]]
+    return Content("\n").join(rows)
+
+
+def _row(pending: Pending, *, is_shown: bool) -> Content:
+    row = Content(
+        f"{'▸' if is_shown else ' '} {_standing(pending):7}  {head_of_call(pending.call)}"
+    )
+    return row.stylize("$foreground bold") if is_shown else row
 
 
 def _standing(pending: Pending) -> str:
@@ -73,17 +77,15 @@ def lines_to_read(docket: Docket, preview: str) -> list[Line]:
     return lines_of(shown, preview if shown.question is None else shown.question.preview)
 
 
-def rule_of(docket: Docket) -> Content:
-    """Return what more than once would mean, or what is to be written."""
+def note_of(docket: Docket) -> Content:
+    """Return what is to be written, or why nothing wider than once is offered."""
     shown = docket.shown
     if shown is None or docket.listed:
         return Content("")
     if docket.worded is not None:
         return Content(_ASKED_FOR[docket.worded])
     obstacle = obstacle_to_rules(shown.question)
-    if shown.question is None or obstacle:
-        return Content(f"only once or not: {obstacle}")
-    return Content(f"rule for more than once: {printable(shown.question.rule)}")
+    return Content(f"only once or not: {obstacle}" if obstacle else "")
 
 
 def hint_of(docket: Docket, *, written: str, is_here: bool) -> Content:
@@ -93,7 +95,8 @@ def hint_of(docket: Docket, *, written: str, is_here: bool) -> Content:
     if docket.worded is Choice.EXPLAIN:
         return Content(_REASON if written.strip() else _NO_REASON)
     if docket.worded is not None and docket.shown is not None and docket.shown.question is not None:
-        return Content(read_rule(written, docket.shown.question).words)
+        reading = read_rule(written, docket.shown.question)
+        return Content(reading.words if reading.rule is None else f"{reading.words} · {_STORES}")
     if docket.highlighted is not None:
         return Content(f"Enter: {docket.highlighted.meaning}")
     return Content(_HOW if is_here else _ELSEWHERE)
