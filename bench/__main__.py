@@ -21,6 +21,7 @@ from bench import (
     plot,
     report,
     startup,
+    terminal,
     tools,
     wires,
 )
@@ -39,6 +40,7 @@ WORKS: dict[str, Callable[[Stopwatch], list[Finding]]] = {
     "wires": wires.run,
     "log": log.run,
     "agent": agent.run,
+    "terminal": terminal.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -22,6 +22,8 @@ COLOURS = {
     "pydantic_ai": "#c2255c",
     "LangGraph": "#0b7285",
     "openai-agents": "#364fc7",
+    "Textual": "#2b8a3e",
+    "Textual's": "#2b8a3e",
 }
 OTHER = "#5c6773"
 HEAD_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}

@@ -29,6 +29,7 @@ PACKAGES = (
     "langgraph",
     "langgraph-checkpoint-sqlite",
     "openai-agents",
+    "textual",
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import sys
 import tomllib
@@ -41,6 +42,17 @@ def run_interactive(options: argparse.Namespace) -> int:
         lines: Any = import_module("steno.cli.by_line")
         status: int = lines.run_by_line(options, history)
         return status
+    # What is loaded now stays: to look it through for garbage takes time and finds nothing.
+    gc.disable()
+    try:
+        return _run_full_screen(options, own, history)
+    finally:
+        gc.enable()
+
+
+def _run_full_screen(
+    options: argparse.Namespace, own: Mapping[str, object], history: Path | None
+) -> int:
     try:
         app: Any = import_module("steno.tui.app")
     except ImportError as exc:
@@ -67,6 +79,8 @@ async def _opened(options: argparse.Namespace, say: Callable[[str], None]) -> As
     """Open the desk; what it takes is loaded in a thread, so that the screen stays alive."""
     module: Any = await asyncio.to_thread(import_module, "steno.cli.desk.opening")
     async with module.opened_for(options, say) as desk:
+        gc.freeze()  # and it is not looked through later, either, while a person types
+        gc.enable()
         yield desk
 
 

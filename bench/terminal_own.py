@@ -1,0 +1,120 @@
+"""The terminal of steno on a stage: at a desk that does what a script says and keeps nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from bench.conversation import Turn
+from bench.terminal_content import entries
+from bench.terminal_stage import Act, painted
+from steno import Usage
+from steno.entry import Entry, Mode
+from steno.event import TextDelta
+from steno.tui.app import Terminal
+from steno.tui.desk import DeskEvent, Moved, Standing, Watcher
+
+
+class _Desk:
+    """As much of a desk as somebody needs who only looks."""
+
+    actor = "ada"
+    is_running = False
+    is_unfinished = False
+    pending = ()
+    standing = Standing(
+        session="long",
+        title="Mend the parser",
+        folder="~/parser",
+        branch="main",
+        model="offline/assistant",
+        mode=Mode.ACT,
+        usage=Usage(input_tokens=1_000, output_tokens=100),
+        cost=None,
+        context_tokens=4_200,
+        context_room=32_000,
+    )
+
+    def __init__(self) -> None:
+        self.record: Sequence[Entry] = ()
+        self.is_watched = asyncio.Event()
+        self._watcher: Watcher | None = None
+
+    def watch(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self.is_watched.set()
+
+    def happen(self, event: DeskEvent) -> None:
+        assert self._watcher is not None
+        self._watcher(event)
+
+    def entries(self, branch: str | None = None) -> Sequence[Entry]:
+        return self.record
+
+    def image(self, entry: str, block: int) -> bytes | None:
+        return None
+
+    async def close(self) -> None:
+        pass
+
+
+class Steno:
+    """What is done with it."""
+
+    def __init__(self, act: Act) -> None:
+        self._act = act
+        self._desk: _Desk | None = None
+        self._app = Terminal(self._open_desk)
+
+    def run(self) -> None:
+        """Do what there is to do, and leave."""
+        self._app.run()
+        if self._app.failure is not None:
+            raise self._app.failure
+
+    @asynccontextmanager
+    async def _open_desk(self, say: Callable[[str], None]) -> AsyncGenerator[Any]:
+        self._desk = _Desk()
+        acting = asyncio.create_task(self._play(self._desk))
+        yield self._desk
+        await acting
+
+    async def _play(self, desk: _Desk) -> None:
+        await desk.is_watched.wait()
+        try:
+            await self._act(self)
+        finally:
+            self._app.action_leave()
+
+    @property
+    def drawn(self) -> int:
+        """How many drawings of blocks there were so far."""
+        return self._app.transcript.drawn
+
+    def prepare(self, turns: Sequence[Turn]) -> Sequence[Entry]:
+        """Return what is given to `show`."""
+        return entries(turns)
+
+    async def show(self, record: Sequence[Entry]) -> None:
+        """Show what is on record, until it is painted."""
+        assert self._desk is not None
+        self._desk.record = record
+        self._desk.happen(Moved())
+        await painted(self._app)
+
+    async def say(self, text: str) -> None:
+        """Let the model say a little more."""
+        assert self._desk is not None
+        self._desk.happen(TextDelta(0, text))
+
+    async def finish(self) -> None:
+        """Wait until all of it is to be seen."""
+        await asyncio.sleep(0.5)
+        await painted(self._app)
+
+    async def page_up(self) -> None:
+        """Scroll, until it is painted."""
+        self._app.action_scroll_page(-1)
+        await painted(self._app)
