@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, final
 
@@ -46,6 +47,12 @@ class ModelFile(NamedTuple):
 
 def read_model_file(path: Path) -> ModelFile:
     """Read the facts. Raises InvalidValue if it is no GGUF file, OSError if it cannot be read."""
+    status = path.stat()
+    return _read_once(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=8)  # a vocabulary takes a while to pass over, and models are looked up twice
+def _read_once(path: Path, changed_at: int, size: int) -> ModelFile:
     with path.open("rb") as file:
         facts = _Facts(file, os.fstat(file.fileno()).st_size).read()
     length = facts.get(f"{facts.get('general.architecture')}.context_length")
