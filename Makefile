@@ -15,7 +15,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check fix requirements coverage property crash ocr corpus bench clean new-environment
+.PHONY: help setup demo test check fix requirements coverage property crash ocr corpus bench screenshots clean new-environment
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,9 @@ corpus: $(READY) ## decode recorded traffic: STENO_CORPUS=folder make corpus
 
 bench: $(READY) ## measure speed and size against other libraries
 	@$(MAKE) --no-print-directory -C bench
+
+screenshots: $(READY) ## take the pictures of the terminal in docs/images anew
+	@$(PY) -m scripts.screenshots
 
 clean: ## remove everything that make and the tools have made
 	rm -rf $(VENV) build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -21,13 +21,17 @@ PATIENCE_S = 30.0
 STENO = Path(sys.executable).with_name("steno")
 
 
+def _new_socket() -> str:
+    return f"steno-{uuid4().hex[:12]}"
+
+
 class Tmux:
     """One window of one server."""
 
     def __init__(self, folder: Path, home: Path, *, size: tuple[int, int] = (100, 30)) -> None:
         self.folder = folder
         self.home = home
-        self._socket = f"steno-{uuid4().hex[:12]}"
+        self._socket = _new_socket()
         self._size = size
 
     def _tmux(self, *arguments: str) -> str:
@@ -49,6 +53,7 @@ class Tmux:
         given = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
         command = shlex.join([str(STENO), *arguments])
         width, height = self._size
+        self._socket = _new_socket()  # a server that is about to end takes no new windows
         self._tmux(
             *("new-session", "-d", "-x", str(width), "-y", str(height), "-c", str(self.folder)),
             f'env -i TERM=$TERM {given} {command}; echo "[left with $?]"; exec sleep 600',
@@ -65,7 +70,7 @@ class Tmux:
         """Return what is on the screen now."""
         return self._tmux("capture-pane", "-p")
 
-    def wait(self, what: str | Callable[[str], bool], *, within_s: float = PATIENCE_S) -> str:
+    def wait(self, what: str | Callable[[str], object], *, within_s: float = PATIENCE_S) -> str:
         """Wait until something is on the screen, and return all of it."""
         is_there = (lambda seen: what in seen) if isinstance(what, str) else what
         end = time.monotonic() + within_s
@@ -80,11 +85,15 @@ class Tmux:
         """Make the window larger or smaller."""
         self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
-    def signal_program(self, number: signal.Signals) -> None:
-        """Send a signal to the program, and to nothing else."""
+    def program(self) -> int:
+        """Return the process of the program."""
         (shell,) = self._tmux("list-panes", "-F", "#{pane_pid}").split()
         (program,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
-        os.kill(int(program), number)
+        return int(program)
+
+    def signal_program(self, number: signal.Signals) -> None:
+        """Send a signal to the program, and to nothing else."""
+        os.kill(self.program(), number)
 
     def escapes(self) -> list[str]:
         """Return how what is on the screen is styled: the numbers of each sequence."""
@@ -102,7 +111,7 @@ class Tmux:
 
 
 @contextmanager
-def terminal(tmp_path: Path, *, size: tuple[int, int] = (100, 30)) -> Iterator[Tmux]:
+def terminal(tmp_path: Path, *, size: tuple[int, int] = (100, 30)) -> Generator[Tmux]:
     """Make a terminal in a folder of its own, with an empty home."""
     folder, home = tmp_path / "project", tmp_path / "home"
     folder.mkdir(exist_ok=True)

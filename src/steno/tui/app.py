@@ -20,7 +20,6 @@ from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from steno.errors import StenoError
 from steno.tui.block import Block, Kind
 from steno.tui.colourless import Colourless
 from steno.tui.prompt.driver import TerminalDriver
@@ -32,6 +31,8 @@ from steno.tui.transcript.view import Transcript
 
 Opener: TypeAlias = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Any]]
 """Opens a desk (`steno.tui.desk`), and says meanwhile what it does."""
+Early: TypeAlias = tuple[str, tuple[str | bytes, ...]]
+"""What was typed before there was a desk: words and images."""
 _HINT: Final = "say what to do · / commands · @ files · ! shell · /help"
 _OF_CONVERSATION: Final = frozenset(
     {
@@ -48,8 +49,8 @@ _TWICE_S: Final = 2.0
 class Work(Protocol):
     """What the keys set in motion, as soon as a session is open."""
 
-    async def live(self) -> None:
-        """Work at the desk until the person leaves."""
+    async def live(self, typed: Sequence[Early]) -> None:
+        """Do what was typed before, and work at the desk until the person leaves."""
         ...
 
     def submit(self, text: str, images: tuple[str | bytes, ...]) -> None:
@@ -112,9 +113,14 @@ class Terminal(App[int]):
     ]
 
     def __init__(
-        self, open_desk: Opener, *, theme: str = "steno-dark", history: Path | None = None
+        self,
+        open_desk: Opener,
+        *,
+        theme: str = "steno-dark",
+        history: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what opens a desk, a theme, and the file that keeps what was typed."""
+        """Take what opens a desk, a theme, the file that keeps what was typed, and a clock."""
         super().__init__(driver_class=TerminalDriver)
         # Set before anything is styled: a theme that comes later makes Textual read all styles twice.
         for own in THEMES:
@@ -123,13 +129,15 @@ class Terminal(App[int]):
         self.stylesheet.set_variables(self.get_css_variables())
         if self.no_color:
             self._filters = [Colourless()]  # there is no other way to say so
+        self.clock = clock
+        """Seconds that pass."""
         self._open_desk = open_desk
         self._history = History(history)
         self._work: Work | None = None
-        self._typed_early: list[tuple[str, tuple[str | bytes, ...]]] = []
+        self._typed_early: list[Early] = []
         self._ctrl_c_at = float("-inf")
-        self.failure: BaseException | None = None
-        """Why there was nothing to work at."""
+        self.failure: Exception | None = None
+        """Why there is nothing to work at."""
         self.status = 0
         """The exit status that is due."""
 
@@ -137,7 +145,7 @@ class Terminal(App[int]):
         """Put everything on the screen that is there from the beginning."""
         yield Transcript(id="transcript")
         yield Prompt(history=self._history, id="prompt")
-        yield StatusLine(id="status")
+        yield StatusLine(clock=self.clock, id="status")
 
     @property
     def transcript(self) -> Transcript:
@@ -179,16 +187,15 @@ class Terminal(App[int]):
             # In a thread: what is loaded now takes as long as all that is on the screen already.
             module = await asyncio.to_thread(import_module, "steno.tui.work")
             async with self._open_desk(self.status_line.doing) as desk:
-                self._work = module.Working(self, desk)
+                work: Work = module.Working(self, desk)
+                self._work = work
                 self.status_line.doing(None)
-                for text, images in self._typed_early:
-                    self._work.submit(text, images)
-                await self._work.live()
-        except (StenoError, OSError, ImportError) as exc:
+                await work.live(self._typed_early)
+        except Exception as exc:  # noqa: BLE001 - whoever runs the terminal raises it again
             self.failure, self.status = exc, 1
         finally:
             self._work = None
-            self.exit(self.status)
+        self.exit(self.status)
 
     def _end_by(self, number: signal.Signals) -> None:
         self.status = 128 + number
@@ -213,10 +220,18 @@ class Terminal(App[int]):
     def _tell(self, message: Prompt.Told) -> None:
         self.transcript.add(Block(Kind.NOTICE, body=message.text))
 
+    @on(Transcript.Behind)
+    def _tell_what_is_below(self, message: Transcript.Behind) -> None:
+        self.status_line.below(message.count)
+
     @on(Transcript.Chosen)
     def _edit(self, message: Transcript.Chosen) -> None:
         if self._work is not None:
             self._work.edit(message.block)
+
+    def on_approval_panel_left(self) -> None:
+        """Go back to the prompt; by its name, as the panel is loaded later."""
+        self.prompt.focus()
 
     # -- keys --------------------------------------------------------------------------------
 
@@ -236,12 +251,12 @@ class Terminal(App[int]):
         """Clear what was typed, else stop what is done, else leave if it comes twice."""
         if self.screen.get_selected_text():
             self.screen.action_copy_text()
-        elif not self.prompt.is_blank:
+        elif len(self.screen_stack) == 1 and not self.prompt.is_blank:
             self.prompt.clear()
         elif self._work is None or not self._work.interrupt():
-            if time.monotonic() - self._ctrl_c_at < _TWICE_S:
+            if self.clock() - self._ctrl_c_at < _TWICE_S:
                 self.action_leave()
-            self._ctrl_c_at = time.monotonic()
+            self._ctrl_c_at = self.clock()
             self.status_line.say("Ctrl+C again leaves")
 
     def action_leave(self) -> None:

@@ -231,6 +231,7 @@ class StatusLine(Widget):
         self._doing: str | None = None
         self._since = 0.0
         self._said: str | None = None
+        self._below = 0
         self._ticking: Timer | None = None
         self._saying: Timer | None = None
 
@@ -252,6 +253,11 @@ class StatusLine(Widget):
             self._saying.stop()
         self._said = text
         self._saying = self.set_timer(_SAID_FOR_S, self._unsay)
+        self.refresh()
+
+    def below(self, count: int) -> None:
+        """Show how many things are new below what is in sight."""
+        self._below = count
         self.refresh()
 
     def on_mount(self) -> None:
@@ -302,8 +308,11 @@ class StatusLine(Widget):
         standing = self._standing
         mode = "" if standing is None else f" {standing.mode.upper()} "
         style = "bold reverse" if mode == " PLAN " else "bold reverse $text-success"
-        activity = cut(self._activity(), width - width_of(mode) - 1)
-        return Content.assemble((mode, style), " " if mode else "", (activity, "$text"))
+        below = f"{_GAP}↓ {self._below} new below" if self._below else ""
+        activity = cut(self._activity(), width - width_of(mode) - 1 - width_of(below))
+        return Content.assemble(
+            (mode, style), " " if mode else "", (activity, "$text"), (below, "bold $text-primary")
+        )
 
     def _activity(self) -> str:
         if self._said is not None:

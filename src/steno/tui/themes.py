@@ -28,6 +28,9 @@ STENO_DARK: Final = Theme(
         "footer-key-foreground": "#82aaff",
         "text-muted": "auto 70%",
         "foreground-muted": "#e4e7eeb3",
+        "scrollbar": "#4a505e",
+        "scrollbar-hover": "#6b7283",
+        "scrollbar-background": "#14161b",
     },
 )
 
@@ -48,6 +51,9 @@ STENO_LIGHT: Final = Theme(
         "footer-key-foreground": "#1a4f9f",
         "text-muted": "auto 75%",
         "foreground-muted": "#0d0f14bf",
+        "scrollbar": "#b9bfcb",
+        "scrollbar-hover": "#8f97a8",
+        "scrollbar-background": "#fbfbfc",
     },
 )
 

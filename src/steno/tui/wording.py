@@ -239,7 +239,7 @@ def mark_of(entry: Entry, *, pointer: str = "") -> Block | None:
             return Block(Kind.MARK, head=head, body=words, is_folded=True, entry=entry.id)
         case ModeChange():
             return _mark(entry, f"{payload.new} mode")
-        case ModelChange():
+        case ModelChange() if payload.old:  # who answers first is no change
             return _mark(entry, f"{payload.new} answers")
         case BranchSwitch():
             return _mark(entry, f"branch {payload.new}")

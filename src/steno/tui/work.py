@@ -15,7 +15,7 @@ from steno.entry import Mode
 from steno.errors import StenoError
 from steno.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.printable import on_one_line
-from steno.tui.app import Terminal
+from steno.tui.app import Early, Terminal
 from steno.tui.block import Block, Kind
 from steno.tui.chronicle import Chronicle
 from steno.tui.commands import Typed, read_command
@@ -36,7 +36,7 @@ from steno.tui.screens.help import KEYS, help_text
 from steno.tui.screens.pager import PagerScreen
 from steno.tui.screens.picking import PickScreen
 from steno.tui.screens.sessions import SessionsScreen
-from steno.tui.screens.tree import TreeResult, TreeScreen
+from steno.tui.screens.tree import TreeScreen
 from steno.tui.themes import all_theme_names, theme_named
 
 _MOST_LINES: Final = 15
@@ -53,14 +53,16 @@ class Working:
         self._app = app
         self._desk = desk
         self._chronicle = Chronicle(app.transcript, desk.image)
-        self._panel = ApprovalPanel(desk)
+        self._panel = ApprovalPanel(desk, idle_s=self._idle_s, now=app.clock)
         self._left = asyncio.Event()
 
-    async def live(self) -> None:
-        """Show what is there, and work until the person leaves."""
+    async def live(self, typed: Sequence[Early]) -> None:
+        """Show what is there, do what was typed before, and work until the person leaves."""
         await self._app.screen_stack[0].mount(self._panel, before=self._app.prompt)
         self._desk.watch(self._watch)
         self._show_anew()
+        for text, images in typed:
+            self.submit(text, images)
         await self._left.wait()
         self._app.status_line.doing("leaving")
         await self._desk.close()
@@ -115,15 +117,14 @@ class Working:
     def _show_pending(self) -> None:
         pending = self._desk.pending
         self._panel.refresh_pending(pending)
-        asked = sum(one.question is not None for one in pending)
-        if asked:
+        if any(one.question is not None for one in pending):
             self._app.status_line.doing("asks you")
+
+    def _idle_s(self) -> float:
+        """Return for how long the prompt, blank and with the focus, was left alone."""
         prompt = self._app.prompt
-        idle_s = time.monotonic() - prompt.last_key_at
-        if asked and self._panel.may_take_focus(prompt.is_blank, idle_s):
-            self._panel.focus()
-        elif not pending and self._panel.has_focus_within:
-            prompt.focus()
+        is_left_alone = prompt.is_blank and prompt.has_focus_within
+        return time.monotonic() - prompt.last_key_at if is_left_alone else 0.0
 
     # -- what is typed -----------------------------------------------------------------------
 
@@ -223,15 +224,15 @@ class Working:
         self._do(self._command("", Typed("tree", "")))
 
     async def _walk_tree(self) -> None:
-        result: TreeResult | None = await self._app.push_screen_wait(TreeScreen(self._desk))
-        if result is not None and result.words is not None:
-            self._app.prompt.load(result.words.text, result.words.images)
+        words = (await self._app.push_screen_wait(TreeScreen(self._desk))).words
+        if words is not None:
+            self._app.prompt.load(words.text, words.images)
             self._app.prompt.focus()
 
     def edit(self, block: Block) -> None:
         """Say again in a new branch, and otherwise, what a block says."""
         if block.kind is not Kind.USER or block.entry is None:
-            self._app.status_line.say("only what you have said can be said again otherwise")
+            self._app.status_line.say("only your own words can be edited")
             return
         with _Kept(self):
             words = self._desk.branches.fork_before(block.entry)

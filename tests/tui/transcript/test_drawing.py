@@ -60,6 +60,11 @@ def test_an_answer_hides_nothing_that_was_written() -> None:
     ]
 
 
+def test_an_answer_that_would_be_an_empty_list_is_shown_as_it_was_written() -> None:
+    assert lines_of(Block(Kind.ANSWER, body="42.")) == ["42.", ""]
+    assert lines_of(Block(Kind.ANSWER, body="7.\x1b")) == ["7.\\x1b", ""]
+
+
 def test_code_in_an_answer_has_the_colours_of_its_language() -> None:
     look = PLAIN_LOOK._replace(code=Style(bgcolor=Color.from_rgb(1, 2, 3)))
     drawn = drawing_of(Block(Kind.ANSWER, body="```python\ndef f(): pass\n```\n"), look=look)

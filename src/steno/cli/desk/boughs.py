@@ -7,6 +7,7 @@ from typing import final
 
 from steno.agent import Recorded
 from steno.cli.desk.bench import Bench
+from steno.cli.desk.overtaken import unless_overtaken
 from steno.cli.drawing import Shape, folded
 from steno.cli.log import Log, check_label
 from steno.cli.session import free_name
@@ -54,7 +55,8 @@ class Boughs:
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         """Begin a branch behind an entry, or behind the last one, and go over; return its name."""
         name = self._checked(name)
-        self._bench.conversation.fork(name, at=at)
+        with unless_overtaken(self._bench):
+            self._bench.conversation.fork(name, at=at)
         self._go_over(name)
         return name
 
@@ -66,13 +68,12 @@ class Boughs:
         if not isinstance(found.payload, UserMessage):
             raise InvalidValue("fork: only what you have said can be said otherwise")
         words = _words_of(found, conversation.bring_back(found.payload))
-        if (
-            found.parent is None
-        ):  # nothing was there before, and a conversation forks from something
-            self._bench.site.store.begin_branch(conversation.id, name, None)
-            conversation.refresh()
-        else:
-            conversation.fork(name, at=found.parent)
+        with unless_overtaken(self._bench):
+            if found.parent is not None:
+                conversation.fork(name, at=found.parent)
+            else:  # nothing was there before, and a conversation forks from something
+                self._bench.site.store.begin_branch(conversation.id, name, None)
+                conversation.refresh()
         self._go_over(name)
         return words
 
@@ -90,7 +91,9 @@ class Boughs:
         self._bench.check_idle()
         self._check_begun()
         check_label(text)
-        self._bench.tell(Recorded(self._bench.conversation.label(entry, text.strip())))
+        with unless_overtaken(self._bench):
+            labelled = self._bench.conversation.label(entry, text.strip())
+        self._bench.tell(Recorded(labelled))
 
     def _checked(self, name: str) -> str:
         """Return the name of a branch that may be begun now. Raises StenoError, Conflict."""
@@ -106,7 +109,8 @@ class Boughs:
             raise Missing("session: nothing has been said yet")
 
     def _go_over(self, name: str) -> None:
-        self._bench.conversation.switch(name)
+        with unless_overtaken(self._bench):
+            self._bench.conversation.switch(name)
         self._bench.move()
 
 

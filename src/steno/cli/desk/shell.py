@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
 from steno.errors import InvalidValue, ToolFailed, Unavailable
 from steno.printable import counted
@@ -21,6 +21,8 @@ from steno.value import is_text
 
 MOST_KEPT: Final = 100_000
 """How many bytes of what a command says go on record: those at the beginning and at the end."""
+MOST_SHOWN: Final = 1_000_000
+"""How many characters are shown while it runs: one that never ends would fill the memory."""
 _USUAL: Final = "/bin/sh"
 _SET: Final = {
     # Nobody can turn pages here, and what moves the cursor is shown as an escape.
@@ -44,6 +46,25 @@ class Ran(NamedTuple):
     """As shells have it: 128 and the number of a signal. None where it was ended from outside."""
     output: str
     """What it printed, also as errors; of much, the beginning and the end."""
+
+
+@final
+class Shown:
+    """Tells the beginning of what a command prints, and that there is more."""
+
+    def __init__(self, tell: Callable[[str], None], most: int = MOST_SHOWN) -> None:
+        """Take whoever is to hear it."""
+        self._tell = tell
+        self._left = most
+
+    def __call__(self, text: str) -> None:
+        """Take what it prints next."""
+        if self._left <= 0:
+            return
+        shown = text[: self._left]
+        self._left -= len(text)
+        gap = "\n[... there is more, which is not shown while it runs ...]\n"
+        self._tell(shown if self._left > 0 else f"{shown}{gap}")
 
 
 async def run_shell(command: str, folder: Path, tell: Callable[[str], None]) -> Ran:

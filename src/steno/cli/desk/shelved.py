@@ -16,6 +16,7 @@ from steno.cli.place import Troubles, changed_at, find_session, headers_of, summ
 from steno.cli.session import folder_of
 from steno.conversation import Conversation
 from steno.errors import InvalidDocument, InvalidValue, LogError, StenoError
+from steno.printable import on_one_line
 from steno.store import Summary
 from steno.tui.desk import Kept
 
@@ -32,11 +33,20 @@ class Shelved:
         self._bench = bench
 
     async def sessions(self, search: str = "") -> Sequence[Kept]:
-        """Return them, the latest first; those that hold all the words, where there are any."""
-        return await asyncio.to_thread(self._listed, search.strip())
+        """Return them, the latest first; those that hold all the words, where there are any.
 
-    def _listed(self, search: str) -> list[Kept]:
-        store, troubles = self._bench.site.store, Troubles()
+        What cannot be read is not among them, and the person is told so.
+        """
+        troubles = Troubles()
+        listed = await asyncio.to_thread(self._listed, search.strip(), troubles)
+        self._bench.note(
+            f"session {on_one_line(id)}: it cannot be read; `steno verify {on_one_line(id)}` tells why"
+            for id in troubles.sessions
+        )
+        return listed
+
+    def _listed(self, search: str, troubles: Troubles) -> list[Kept]:
+        store = self._bench.site.store
         snippets: dict[str, str] | None = None
         if search:
             headers = headers_of(store, troubles)

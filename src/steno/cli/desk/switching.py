@@ -9,6 +9,7 @@ from steno.agent import Recorded
 from steno.cli.choosing import naming
 from steno.cli.desk.bench import Bench
 from steno.cli.desk.markdown_words import code, escaped
+from steno.cli.desk.overtaken import unless_overtaken
 from steno.cli.explain import seen_otherwise
 from steno.cli.log import Log
 from steno.cli.session import set_mode
@@ -23,7 +24,8 @@ _MOST_LINES: Final = 20
 
 def change_mode(bench: Bench, mode: Mode) -> None:
     """Let the agent only plan, or act; it counts from the next decision on."""
-    entry = set_mode(bench.conversation, mode)
+    with unless_overtaken(bench):
+        entry = set_mode(bench.conversation, mode)
     if entry is not None and bench.is_begun:
         bench.tell(Recorded(entry))
 

@@ -13,21 +13,17 @@ from steno.agent.lookup import unsent
 from steno.agent.said import Said as Heard
 from steno.cli import saying
 from steno.cli.desk.bench import Bench
-from steno.cli.desk.shell import Ran, run_shell
+from steno.cli.desk.overtaken import unless_overtaken
+from steno.cli.desk.shell import Ran, Shown, run_shell
 from steno.entry import Entry
-from steno.errors import Conflict, InvalidValue, Missing, StenoError
+from steno.errors import InvalidValue, Missing, StenoError
 from steno.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
 from steno.tui.desk import ShellEnded, ShellOutput, ShellStarted, Trouble, Words
 from steno.tui.wording import SHELL, STATUS
 from steno.usage import StopReason
 from steno.value import replace_lone_surrogates
 
-"""Under which name the audit of a message has the command whose output it holds."""
 _STOPPED: Final = "[stopped]"
-_OVERTAKEN: Final = (
-    "session: another program has gone on with it meanwhile, and what it said is kept; "
-    "/resume goes on behind it, /fork beside it"
-)
 _NOT_WHOLE: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _PATIENCE_S: Final = 3.0
 """How long what is told to stop may take before it is told so again."""
@@ -42,6 +38,8 @@ class Work:
         self._bench = bench
         self._run: asyncio.Task[Any] | None = None
         self._command: asyncio.Task[None] | None = None
+        self._begun: asyncio.Future[str] | None = None
+        """Of the last run: done when something has come of it; else it says why nothing has."""
 
     @property
     def is_running(self) -> bool:
@@ -104,7 +102,8 @@ class Work:
         is_broken = isinstance(payload, AssistantMessage) and payload.stop_reason in _NOT_WHOLE
         if last is None or last.parent is None or not is_broken:
             raise Missing("retry: everything that was said has been answered; say something else")
-        self._bench.conversation.rewind(last.parent)
+        with unless_overtaken(self._bench):
+            self._bench.conversation.rewind(last.parent)
         self._bench.move()
 
     async def compact(self) -> Entry | None:
@@ -118,30 +117,42 @@ class Work:
             summing_up = asyncio.create_task(bench.agent.compact(watch=bench.tell))
             self._run = summing_up
             try:
-                return await summing_up
+                with unless_overtaken(bench):
+                    return await summing_up
             finally:
                 self._rest()
 
     async def _start(self, message: UserMessage | None, origin: str | None = None) -> None:
-        self._bench.is_agent_at_work = True
-        self._run = asyncio.create_task(self._let_work(message, origin))
-        await asyncio.sleep(0)  # from here on it can be steered and interrupted
+        """Begin a run; it can be steered and interrupted when this returns.
 
-    async def _let_work(self, message: UserMessage | None, origin: str | None) -> None:
+        Raises StenoError if it fails before anything has come of it: nothing was said then.
+        """
+        self._bench.is_agent_at_work = True
+        self._begun = begun = asyncio.get_running_loop().create_future()
+        self._run = asyncio.create_task(self._let_work(message, origin, begun))
+        if trouble := await begun:
+            raise StenoError(trouble)
+
+    async def _let_work(
+        self, message: UserMessage | None, origin: str | None, begun: asyncio.Future[str]
+    ) -> None:
+        trouble = ""
         try:
-            await self._bench.agent.run(message, watch=self._hear, origin=origin)
-        except Conflict:
-            trouble = _OVERTAKEN
+            with unless_overtaken(self._bench):
+                await self._bench.agent.run(message, watch=self._hear, origin=origin)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
             trouble = str(exc) or type(exc).__name__
-        else:
-            return
         finally:
             if self._run is asyncio.current_task():  # else the next run has begun already
                 self._rest()
-        self._bench.tell(Trouble(trouble))
+            if not begun.done():
+                begun.set_result(trouble)
+            elif trouble:
+                self._bench.tell(Trouble(trouble))
 
     def _hear(self, event: LoopEvent) -> None:
+        if self._begun is not None and not self._begun.done():
+            self._begun.set_result("")
         if isinstance(event, RunEnded):
             self._rest()
         elif isinstance(event, CallEnded):
@@ -185,7 +196,7 @@ class Work:
 
     async def _run_command(self, command: str) -> None:
         bench = self._bench
-        heard = Heard(lambda text: bench.tell(ShellOutput(text)))
+        heard = Heard(Shown(lambda text: bench.tell(ShellOutput(text))))
         status: int | None = None
         try:
             try:
@@ -193,9 +204,10 @@ class Work:
             except asyncio.CancelledError:  # by us: it is on record how far it came
                 ran = Ran(None, "\n".join(filter(None, [heard.text.rstrip("\n"), _STOPPED])))
             status = ran.status
-            self._record(command, ran)
+            with unless_overtaken(bench):
+                self._record(command, ran)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
-            bench.tell(Trouble(_OVERTAKEN if isinstance(exc, Conflict) else str(exc)))
+            bench.tell(Trouble(str(exc) or type(exc).__name__))
         finally:
             bench.is_shell_at_work = False
             bench.tell(ShellEnded(status))

@@ -67,6 +67,7 @@ class Editor(TextArea):
         padding: 0;
         background: transparent;
         & .editor--mark { color: $accent; text-style: bold; }
+        & .text-area--placeholder { color: $text-muted; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"editor--mark"}

@@ -230,7 +230,11 @@ class Drawing:
         if self._flow is None:
             self._flow = _late("markdown").MarkdownFlow(width, self._look)
         shown = excerpt(body)
-        return [*self._flow.draw(shown.text), *self._left_out(shown.left_out)]
+        lines = self._flow.draw(shown.text)
+        if not lines and body.strip():
+            # "42." is a list with an item that says nothing; to whoever asked it is all there is.
+            lines = [strip((line, self._look.base)) for line in broken(shown.text.strip(), width)]
+        return [*lines, *self._left_out(shown.left_out)]
 
     def _images(self, width: int) -> list[Strip]:
         return [line for data in self._block.images for line in self._pictures(data, width)]

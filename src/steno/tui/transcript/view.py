@@ -187,7 +187,7 @@ class Transcript(ScrollView, can_focus=True):
         if self._look is None:
             styles = {part: self.get_component_rich_style(PREFIX + part) for part in PARTS}
             self._look = Look(**styles, base=self.rich_style, is_dark=self.app.current_theme.dark)
-        self._pile.fit(self.size.width - MARGIN, self._look)
+        self._pile.fit(self.scrollable_size.width - MARGIN, self._look)
 
     def _tell(self, bottom: int) -> None:
         """Say how many new blocks go on below the screen, if that is another number now."""

@@ -1,0 +1,239 @@
+"""Take the pictures of docs/images from real sessions, or check that they are up to date.
+
+The terminal, the desk, the tools and the store are real; only the model follows a script. Run it
+from the folder of the project: `python -m scripts.screenshots [--check]`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+
+from steno.cli.configuration import load_settings
+from steno.cli.desk.desk import opened_desk
+from steno.cli.opening import Outside
+from steno.cli.session import Start
+from steno.tui.app import Terminal
+from steno.tui.desk import Desk
+from tests.cli.vendor import Call, Thought, Turn, vendor
+from tests.tui.app.sitting import Person
+
+TARGET: Final = Path(__file__).parent.parent / "docs" / "images"
+SIZE: Final = (100, 37)
+SETTINGS: Final = """\
+model = "example/model"
+allow = ["edit(prices.py)", "bash(python3 *)"]
+[models."example/model"]
+context_tokens = 32000
+"""
+CODE: Final = '''\
+"""What things cost."""
+
+
+def mean(prices: list[float]) -> float:
+    return sum(prices) / len(prices)
+'''
+OLD: Final = "    return sum(prices) / len(prices)\n"
+FIXED: Final = "    if not prices:\n        return 0.0\n    return sum(prices) / len(prices)\n"
+RAISED: Final = (
+    "    if not prices:\n"
+    '        raise ValueError("mean: there are no prices")\n'
+    "    return sum(prices) / len(prices)\n"
+)
+READ: Final = Call("read", {"path": "prices.py"}, "call_1")
+EDIT: Final = Call("edit", {"path": "prices.py", "old": OLD, "new": FIXED}, "call_2")
+RAISE: Final = Call("edit", {"path": "prices.py", "old": OLD, "new": RAISED}, "call_3")
+TRY: Final = Call(
+    "bash", {"command": 'python3 -c "import prices; print(prices.mean([]))"'}, "call_4"
+)
+QUESTION: Final = "Why does mean() in @prices.py fail without prices? Fix it."
+WHY: Final = """\
+`mean([])` divides by `len(prices)`, which is **0** there:
+
+```python
+return sum(prices) / len(prices)   # ZeroDivisionError
+```
+
+I let it return `0.0` in that case.
+"""
+DONE: Final = """\
+Fixed and tried:
+
+| call | before | now |
+|---|---|---|
+| `mean([])` | ZeroDivisionError | `0.0` |
+| `mean([2, 4])` | `3.0` | `3.0` |
+"""
+
+
+# -- pictures ------------------------------------------------------------------------------------
+
+
+async def show_terminal(person: Person) -> None:
+    """Ask for something, and see it done."""
+    await person.enter(QUESTION)
+    await person.sees("mean([2, 4])", "idle")
+    calls = [block for block in person.app.transcript.blocks if "edit" in block.head]
+    person.app.transcript.fold(calls[0])
+    person.app.transcript.scroll_end(animate=False)
+    await person.until(lambda: person.app.transcript.is_at_end)
+
+
+async def show_approval(person: Person) -> None:
+    """Be asked about an edit."""
+    await person.enter(QUESTION)
+    await person.sees("asks you")
+    await person.press("ctrl+g")
+
+
+async def show_tree(person: Person) -> None:
+    """Look at two branches."""
+    await _branch(person)
+    await person.press("ctrl+t")
+    await person.sees("2 branches")
+
+
+async def show_compare(person: Person) -> None:
+    """Compare them."""
+    await show_tree(person)
+    await person.press("c")
+    await person.sees("Compare")
+
+
+async def _branch(person: Person) -> None:
+    await person.enter("Why does mean() fail without prices?")
+    await person.sees("ZeroDivisionError", "idle")
+    await person.enter("/label the cause")
+    await person.sees("label: the cause")
+    await person.enter("Return 0 then.")
+    await person.sees("It returns 0.0", "idle")
+    await person.press("ctrl+t")
+    await person.sees("Tree of")
+    await person.press("up", "up", "up", "up", "e")
+    await person.sees("otherwise")
+    await person.type("strict")
+    await person.press("enter")
+    await person.until(lambda: "⎇ strict" in person.status)
+    await person.enter("Raise an error that says so.")
+    await person.sees("It raises", "idle")
+
+
+TALK: Final[tuple[Turn, ...]] = (
+    [READ],
+    WHY.partition("I let")[0],
+    [EDIT],
+    "It returns `0.0` for no prices.",
+    [RAISE],
+    "It raises `ValueError` with words that say so.",
+)
+PICTURES: Final[Mapping[str, tuple[tuple[Turn, ...], Callable[[Person], Awaitable[None]]]]] = {
+    "terminal": (
+        (
+            [Thought("An empty list has no mean. Where is the division?"), READ],
+            [WHY, EDIT],
+            [TRY],
+            DONE,
+        ),
+        show_terminal,
+    ),
+    "approval": (([READ], [WHY, EDIT]), show_approval),
+    "tree": (TALK, show_tree),
+    "compare": (TALK, show_compare),
+}
+
+
+# -- how they are taken --------------------------------------------------------------------------
+
+
+def main(arguments: list[str]) -> int:
+    """Take all pictures, and write or check them."""
+    outdated = []
+    for name in PICTURES:
+        file = TARGET / f"{name}.svg"
+        taken = take(name)
+        if not file.exists() or file.read_text(encoding="utf-8") != taken:
+            outdated.append(file.name)
+            if "--check" not in arguments:
+                file.write_text(taken, encoding="utf-8")
+    if not outdated:
+        print("screenshots are up to date")
+    elif "--check" in arguments:
+        print(f"{', '.join(outdated)}: out of date; run `make screenshots`", file=sys.stderr)
+        return 1
+    else:
+        print(f"wrote {', '.join(outdated)}")
+    return 0
+
+
+def take(name: str) -> str:
+    """Return one picture as SVG."""
+    turns, play = PICTURES[name]
+    with tempfile.TemporaryDirectory() as folder, vendor(*turns) as model:
+        home = Path(folder)
+        config = home / ".config" / "steno" / "config.toml"
+        config.parent.mkdir(parents=True)
+        settings = model.settings.replace("providers.lab", "providers.example")
+        asks = name == "approval"
+        own = SETTINGS.replace('"edit(prices.py)", ', "") if asks else SETTINGS
+        config.write_text(own + settings, encoding="utf-8")
+        project = home / "shop"
+        (project / ".git").mkdir(parents=True)
+        (project / "prices.py").write_text(CODE, encoding="utf-8")
+        with _living_in(home, project):
+            drawn = asyncio.run(_sit(project, play))
+    return _plain(drawn, name)
+
+
+@contextmanager
+def _living_in(home: Path, project: Path) -> Generator[None]:
+    """Let nothing of whoever takes the pictures be seen in them."""
+    before, place = dict(os.environ), Path.cwd()
+    for name in [name for name in before if re.match("STENO_|XDG_|NO_COLOR|LLM_", name)]:
+        del os.environ[name]
+    os.environ |= {"HOME": str(home), "USER": "ann", "LOGNAME": "ann"}
+    os.chdir(project)
+    try:
+        yield
+    finally:
+        os.chdir(place)
+        os.environ.clear()
+        os.environ.update(before)
+
+
+async def _sit(project: Path, play: Callable[[Person], Awaitable[None]]) -> str:
+    @asynccontextmanager
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+        start, none = Start(project), Outside(none=True)
+        async with opened_desk(load_settings(project), start, outside=none, say=say) as desk:
+            yield desk
+
+    app = Terminal(opened, clock=lambda: 0.0)  # no second passes
+    async with app.run_test(size=SIZE) as pilot:
+        person = Person(app, pilot)
+        await person.sees(" ACT ")
+        await play(person)
+        await person.hold_still()
+        taken = app.export_screenshot(title="steno", simplify=True)
+        await person.leave()
+        return taken
+
+
+def _plain(svg: str, name: str) -> str:
+    """Return a picture that is the same tomorrow, and fetches nothing from anywhere."""
+    svg = re.sub(r"\s*@font-face \{.*?\}\n", "\n", svg, flags=re.DOTALL)
+    svg = svg.replace("Fira Code, monospace", "Fira Code, Menlo, Consolas, monospace")
+    svg = re.sub(r"\bterminal-\d+", f"steno-{name}", svg)
+    moment = r"\d{4}-\d\d-\d\d(.{1,6})\d\d:\d\d:\d\d"
+    svg = re.sub(moment, r"2026-01-02\g<1>09:30:00", svg)
+    return "\n".join([line.rstrip() for line in svg.splitlines()]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,177 @@
+"""Somebody in front of the whole screen: keys that are pressed, and what there is to see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
+
+from steno.cli.configuration import load_settings
+from steno.cli.desk.desk import opened_desk
+from steno.cli.opening import Outside
+from steno.cli.session import Start
+from steno.tui.app import Opener, Terminal
+from steno.tui.block import Block, Kind
+from steno.tui.desk import Desk
+
+PATIENCE_S: Final = 20.0
+SIZE: Final = (100, 30)
+OFFLINE: Final = {"model": "offline"}
+
+
+def at(desk: Desk) -> Opener:
+    """Return who opens a desk that is there already."""
+
+    @asynccontextmanager
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+        yield desk
+
+    return opened
+
+
+def real(folder: Path, *, flags: dict[str, Any] | None = None, **start: Any) -> Opener:
+    """Return who opens a desk over everything that there is: a store, settings, a model."""
+
+    @asynccontextmanager
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+        loaded = load_settings(folder, flags=flags or {})
+        begin = Start(folder, **start)
+        async with opened_desk(loaded, begin, outside=Outside(none=True), say=say) as desk:
+            yield desk
+
+    return opened
+
+
+class Person:
+    """Somebody at the keyboard."""
+
+    def __init__(self, app: Terminal, pilot: Pilot[int]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await self.pilot.press(key)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        """Type a text: all of it is in the prompt, or whatever has the focus, afterwards."""
+        names = {"\n": "ctrl+j", " ": "space"}
+        await self.press(*[names.get(sign, sign) for sign in text])
+
+    async def enter(self, text: str) -> None:
+        """Type something, close whatever is offered meanwhile, and send it."""
+        self.app.prompt.focus()
+        self.app.prompt.load(text)
+        await self.press("enter")
+
+    async def until(self, is_so: Callable[[], object]) -> None:
+        """Wait for something, but not for ever; then tell what there is to see instead."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not is_so():
+                    if self.app.failure is not None:
+                        raise self.app.failure
+                    await self.pilot.pause(0.01)
+        except TimeoutError:
+            raise AssertionError(f"it did not come:\n{self.text}") from None
+
+    async def sees(self, *parts: str) -> str:
+        """Wait until all of these are on the screen, and return what is."""
+        await self.until(lambda: all(part in self.text for part in parts))
+        return self.text
+
+    @property
+    def lines(self) -> list[str]:
+        """What the topmost screen looks like."""
+        return [strip.text.rstrip() for strip in self.app.screen._compositor.render_strips()]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def status(self) -> str:
+        """What the status line says."""
+        height = self.app.status_line.size.height
+        return "\n".join(self.lines[-height:])
+
+    @property
+    def typed(self) -> str:
+        """What stands in the prompt."""
+        return self.app.prompt.text
+
+    def blocks(self, kind: Kind) -> list[Block]:
+        return [block for block in self.app.transcript.blocks if block.kind is kind]
+
+    def said(self, kind: Kind) -> list[str]:
+        return [block.gather() for block in self.blocks(kind)]
+
+    async def hold_still(self) -> None:
+        """Let no cursor blink, and everything be drawn, so that a picture can be taken."""
+        for widget in self.app.screen.query("Input, TextArea"):
+            if isinstance(widget, Input | TextArea):
+                widget.cursor_blink = False
+        await self.pilot.pause(0.1)
+        await self.pilot.wait_for_scheduled_animations()
+        before = ""
+        while before != (before := self.text):
+            await self.pilot.pause(0.1)
+
+    async def leave(self) -> None:
+        """End it in order, if that has not happened yet."""
+        if self.app.is_running:
+            self.app.action_leave()
+            await self.until(lambda: not self.app.is_running)
+
+    async def choose(self, letter: str, label: str) -> None:
+        """Choose about a call, as somebody who looks: what comes too soon is no answer."""
+        await self.press("ctrl+g")
+
+        def is_chosen() -> bool:
+            return f"▸{letter} {label}" in self.text
+
+        async with asyncio.timeout(PATIENCE_S):
+            while not is_chosen():
+                await self.pilot.pause(0.5)
+                await self.press(letter)
+
+    async def decide(self, letter: str, label: str) -> None:
+        """Choose about a call, and confirm it until it is taken."""
+        await self.choose(letter, label)
+        async with asyncio.timeout(PATIENCE_S):
+            while f"▸{letter} {label}" in self.text:
+                await self.pilot.pause(0.9)
+                await self.press("enter")
+
+
+Scene = Callable[[Person], Awaitable[None]]
+
+
+def sit(
+    opener: Opener | Desk,
+    scene: Scene,
+    *,
+    size: tuple[int, int] = SIZE,
+    theme: str = "steno-dark",
+    history: Path | None = None,
+    waits: bool = True,
+) -> Terminal:
+    """Play a scene on the whole screen, from when the desk is open; return the app afterwards."""
+
+    async def main() -> Terminal:
+        app = Terminal(opener if callable(opener) else at(opener), theme=theme, history=history)
+        async with asyncio.timeout(3 * PATIENCE_S), app.run_test(size=size) as pilot:
+            person = Person(app, pilot)
+            if waits:
+                await person.until(lambda: " ACT " in person.status or " PLAN " in person.status)
+            await scene(person)
+            await person.leave()
+        return app
+
+    return asyncio.run(main())

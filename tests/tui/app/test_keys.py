@@ -1,0 +1,174 @@
+"""Which key does what on the whole screen, and how it begins and ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from steno.agent.limits import Ending
+from steno.entry import Mode
+from steno.errors import Missing
+from steno.tui.app import Terminal, run_terminal
+from steno.tui.desk import Desk, Words
+from tests.tui.app.acting import begin, end
+from tests.tui.app.sitting import Person, sit
+from tests.tui.fake_desk import FakeDesk
+from tests.tui.tree_stage import talk
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+# -- beginning and end ---------------------------------------------------------------------------
+
+
+def test_a_desk_that_cannot_be_opened_ends_the_terminal_with_its_error() -> None:
+    @asynccontextmanager
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+        raise Missing("session x: there is none of this name")
+        yield
+
+    async def scene(person: Person) -> None:
+        await person.until(lambda: not person.app.is_running)
+
+    app = sit(opened, scene, waits=False)
+    assert str(app.failure) == "session x: there is none of this name"
+    assert (app.status, app.return_value) == (1, 1)
+
+
+@pytest.mark.parametrize("fault", [Missing("session x: there is none"), ValueError("a fault")])
+def test_whoever_runs_the_terminal_gets_the_error(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+        raise fault
+        yield
+
+    def run(app: Terminal) -> None:
+        async def main() -> None:
+            async with app.run_test() as pilot:
+                await Person(app, pilot).until(lambda: app.failure is not None)
+
+        asyncio.run(main())
+
+    monkeypatch.setattr("textual.app.App.run", run)  # there is no terminal to run in
+    with pytest.raises(type(fault), match=str(fault)):
+        run_terminal(opened, theme="steno-dark", history=None)
+
+
+def test_the_desk_is_closed_behind_who_leaves() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        await person.enter("/quit")
+        await person.until(lambda: not person.app.is_running)
+
+    app = sit(desk, scene)
+    assert desk.is_closed
+    assert (app.status, app.failure) == (0, None)
+
+
+# -- keys ----------------------------------------------------------------------------------------
+
+
+def test_escape_interrupts() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        begin(desk, "hello?")
+        await person.press("escape")
+        assert desk.asked == [("interrupt",)]
+
+    sit(desk, scene)
+
+
+def test_shift_tab_goes_from_act_to_plan_and_back() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        await person.press("shift+tab")
+        await person.until(lambda: " PLAN " in person.status)
+        await person.press("shift+tab")
+        await person.until(lambda: " ACT " in person.status)
+        assert desk.asked == [("change_mode", Mode.PLAN), ("change_mode", Mode.ACT)]
+
+    sit(desk, scene)
+
+
+def test_ctrl_c_clears_then_interrupts_and_leaves_only_twice() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        await person.type("never mind")
+        await person.press("ctrl+c")
+        assert (person.typed, desk.asked) == ("", [])
+        begin(desk, "hello?")
+        await person.press("ctrl+c")
+        assert desk.asked == [("interrupt",)]
+        end(desk, Ending.INTERRUPTED)
+        await person.press("ctrl+c")
+        await person.sees("Ctrl+C again leaves")
+        assert not desk.is_closed
+        await person.press("ctrl+c")
+        await person.until(lambda: desk.is_closed)
+
+    sit(desk, scene)
+
+
+def test_ctrl_c_on_another_screen_leaves_what_was_typed_alone() -> None:
+    desk = FakeDesk(talk("one?", "One."))
+
+    async def scene(person: Person) -> None:
+        await person.type("half a thought")
+        await person.press("ctrl+t")
+        await person.sees("Tree of")
+        await person.press("ctrl+c")
+        await person.press("escape")
+        await person.until(lambda: len(person.app.screen_stack) == 1)
+        assert person.typed == "half a thought"
+
+    sit(desk, scene)
+
+
+def test_ctrl_d_leaves_a_blank_prompt_and_else_deletes() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        await person.type("ab")
+        await person.press("left", "ctrl+d")
+        assert person.typed == "a"
+        await person.press("backspace", "ctrl+d")
+        await person.until(lambda: desk.is_closed)
+
+    sit(desk, scene)
+
+
+def test_what_was_said_can_be_edited_from_where_it_stands() -> None:
+    desk = FakeDesk(talk("how do I list files", "use ls", "and hidden ones", "use ls -a"))
+
+    async def scene(person: Person) -> None:
+        await person.press("alt+up", "e")
+        await person.sees("only your own words can be edited")
+        await person.press("alt+up", "e")
+        await person.until(lambda: person.typed == "and hidden ones")
+        assert desk.asked[0][0] == "fork_before"
+        await person.until(lambda: "use ls -a" not in person.text)
+        await person.press("enter")
+        await person.until(lambda: desk.asked[-1] == ("say", Words("and hidden ones")))
+
+    sit(desk, scene)
+
+
+def test_copied_words_are_those_of_the_block() -> None:
+    desk = FakeDesk(talk("how do I list files", "use **ls**"))
+
+    async def scene(person: Person) -> None:
+        await person.press("alt+up", "y")
+        assert person.app.clipboard == "use **ls**"
+        await person.press("escape", "escape")
+        assert person.app.prompt.has_focus_within
+
+    sit(desk, scene)

@@ -1,0 +1,256 @@
+"""What is said on the whole screen, and what happens there while an agent works."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from steno import ChatMessage
+from steno.agent import CallEnded, CallOutput, CallStarted
+from steno.agent.limits import Ending
+from steno.call import ToolCall
+from steno.content import Text, Thinking
+from steno.errors import InvalidValue
+from steno.event import TextDelta, ThinkingDelta
+from steno.message import AssistantMessage, ToolResultMessage
+from steno.tui.desk import Desk, Moved, ShellEnded, ShellOutput, ShellStarted, Trouble, Words
+from tests.tui.app.acting import begin, end, record
+from tests.tui.app.sitting import Person, sit
+from tests.tui.fake_desk import FakeDesk
+from tests.tui.tree_stage import talk
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+def test_what_is_typed_is_said_and_the_prompt_is_free_again() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        await person.type("two lines,\nplease")
+        await person.press("enter")
+        await person.until(lambda: desk.asked)
+        assert desk.asked == [("say", Words("two lines,\nplease"))]
+        assert person.typed == ""
+
+    sit(desk, scene)
+
+
+def test_an_answer_is_seen_while_it_is_said_and_stays_as_it_is_recorded() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        begin(desk, "hello?")
+        await person.sees("hello?", "waiting for offline/steno")
+        desk.happen(TextDelta(0, "Good "), TextDelta(0, "morning"))
+        await person.sees("Good morning", "answering")
+        record(desk, ChatMessage.assistant("Good morning, **Ann**."))
+        end(desk)
+        seen = await person.sees("Good morning, Ann.", "idle")
+        assert seen.count("Good morning") == 1
+
+    sit(desk, scene)
+
+
+def test_thinking_is_folded_and_unfolds_with_the_keys() -> None:
+    desk = FakeDesk()
+    thought = Thinking("it is early, so a short greeting will do")
+
+    async def scene(person: Person) -> None:
+        begin(desk, "hello?")
+        desk.happen(ThinkingDelta(0, "it is early, "))
+        await person.sees("thinking · 3 words", " thinking ")
+        record(desk, AssistantMessage(content=(thought, Text("Morning."))))
+        end(desk)
+        seen = await person.sees("Morning.", "thinking · 9 words")
+        assert "a short greeting" not in seen
+        await person.press("ctrl+o")
+        await person.sees("a short greeting")
+        await person.press("ctrl+o")
+        await person.until(lambda: "a short greeting" not in person.text)
+        await person.press("alt+up", "alt+up", "enter")
+        await person.sees("a short greeting")
+
+    sit(desk, scene)
+
+
+def test_a_command_is_seen_while_it_runs_and_folded_when_it_is_done() -> None:
+    desk = FakeDesk()
+    call = ToolCall.create("bash", {"command": "make test"}, id="c1")
+
+    async def scene(person: Person) -> None:
+        begin(desk, "test it")
+        record(desk, ChatMessage.assistant(None, [call]))
+        desk.happen(CallStarted(call))
+        await person.sees("● bash make test", "running bash")
+        desk.happen(CallOutput("c1", "1 passed\n"), CallOutput("c1", "2 passed\n"))
+        await person.sees("1 passed", "2 passed")
+        result = ChatMessage.tool_result("c1", "1 passed\n2 passed\n3 passed\n")
+        assert isinstance(result, ToolResultMessage)
+        desk.happen(CallEnded(call, result))
+        record(desk, result)
+        end(desk)
+        seen = await person.sees("✓ bash make test (+3 lines)")
+        assert "2 passed" not in seen
+        await person.press("ctrl+o")
+        await person.sees("3 passed")
+
+    sit(desk, scene)
+
+
+def test_what_is_said_during_a_turn_waits_in_sight_until_it_is_heard() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        begin(desk, "count to ten")
+        await person.enter("only to five")
+        await person.sees("only to five", "will be heard at the next step")
+        record(desk, ChatMessage.user("only to five"))
+        await person.until(lambda: "will be heard" not in person.text)
+        assert person.text.count("only to five") == 1
+        end(desk)
+
+    sit(desk, scene)
+
+
+def test_what_is_refused_goes_back_to_the_prompt() -> None:
+    desk = FakeDesk()
+    desk.refusal = InvalidValue("@nowhere.txt: there is no such file")
+
+    async def scene(person: Person) -> None:
+        await person.enter("look at @nowhere.txt")
+        await person.sees("✗ @nowhere.txt: there is no such file")
+        assert person.typed == "look at @nowhere.txt"
+        await person.press("enter")
+        await person.until(lambda: len(desk.asked) == 2)
+
+    sit(desk, scene)
+
+
+def test_what_is_refused_leaves_what_is_being_typed_by_then() -> None:
+    desk = FakeDesk()
+    refused = asyncio.Event()
+
+    async def say(words: Words) -> None:
+        await refused.wait()
+        raise InvalidValue("not now")
+
+    desk.say = say  # type: ignore[method-assign] # every attribute of a fake may be set
+
+    async def scene(person: Person) -> None:
+        await person.enter("first")
+        await person.type("second")
+        refused.set()
+        await person.sees("✗ not now")
+        assert person.typed == "second"
+
+    sit(desk, scene)
+
+
+def test_what_was_typed_before_there_was_a_desk_is_said_then_in_its_order() -> None:
+    desk = FakeDesk()
+    gate = asyncio.Event()
+
+    @asynccontextmanager
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+        say("looking for a model")
+        await gate.wait()
+        yield desk
+
+    async def scene(person: Person) -> None:
+        await person.enter("first")
+        await person.enter("second")
+        await person.sees("this is said as soon as it can", "looking for a model")
+        await person.press("shift+tab", "ctrl+t", "escape", "f1")
+        assert desk.asked == []
+        gate.set()
+        await person.until(lambda: len(desk.asked) == 2)
+        assert desk.asked == [("say", Words("first")), ("say", Words("second"))]
+        assert "this is said as soon as it can" not in person.text
+
+    sit(opened, scene, waits=False)
+
+
+def test_what_happens_by_itself_is_told() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        desk.happen(Trouble("session: another program has gone on with it"))
+        await person.sees("✗ session: another program has gone on with it")
+        begin(desk, "hello?")
+        end(desk, Ending.FAILED, "the model is overloaded")
+        await person.sees("✗ the model is overloaded; /retry tries again", "idle")
+        begin(desk, "again?")
+        desk.happen(TextDelta(0, "I was about to"))
+        await person.sees("I was about to")
+        end(desk, Ending.INTERRUPTED)
+        seen = await person.sees("interrupted")
+        assert "I was about to" not in seen  # what is not on record is not there
+
+    sit(desk, scene)
+
+
+def test_a_session_that_stopped_in_the_middle_says_so() -> None:
+    desk = FakeDesk(talk("hello?"))
+    desk.is_unfinished = True
+
+    async def scene(person: Person) -> None:
+        await person.sees("hello?", "this session stopped in the middle; /retry goes on there")
+
+    sit(desk, scene)
+
+
+def test_another_session_is_shown_in_place_of_this_one() -> None:
+    desk = FakeDesk(talk("one?", "One."))
+
+    async def scene(person: Person) -> None:
+        await person.sees("One.")
+        desk.conversation = FakeDesk(talk("two?", "Two.")).conversation
+        desk.happen(Moved())
+        seen = await person.sees("Two.")
+        assert "One." not in seen
+
+    sit(desk, scene)
+
+
+def test_a_command_for_the_shell_is_shown_with_what_it_prints() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        await person.type("!ls -l")
+        assert person.lines[-2].startswith("! !ls -l") or "!ls -l" in person.text
+        await person.press("enter")
+        await person.until(lambda: desk.asked == [("shell", "ls -l")])
+        desk.is_running = True
+        desk.happen(ShellStarted("ls -l"), ShellOutput("total 0\n"))
+        await person.sees("● $ ls -l", "total 0", "running ls -l")
+        desk.is_running = False
+        desk.happen(ShellEnded(2))
+        await person.sees("✗ $ ls -l", "idle")
+
+    sit(desk, scene)
+
+
+# -- scrolling -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(100, 30), (60, 20)])
+def test_who_reads_further_up_is_told_what_is_new_below(size: tuple[int, int]) -> None:
+    desk = FakeDesk(talk(*[f"line {number}" for number in range(60)]))
+
+    async def scene(person: Person) -> None:
+        await person.sees("line 59")
+        await person.press("pageup", "pageup")
+        await person.until(lambda: "line 59" not in person.text)
+        assert "new below" not in person.text
+        record(desk, ChatMessage.user("news one"))
+        record(desk, ChatMessage.assistant("news two"))
+        await person.until(lambda: "↓ 2 new below" in person.status)
+        assert "news" not in person.text
+        await person.press("pagedown", "pagedown", "pagedown")
+        await person.sees("news two")
+        await person.until(lambda: "new below" not in person.status)
+
+    sit(desk, scene, size=size)
