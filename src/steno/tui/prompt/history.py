@@ -6,6 +6,7 @@ rewritten. What cannot be read or written is no reason to stop anybody from typi
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from collections.abc import Sequence
@@ -126,6 +127,8 @@ def _append(file: Path, text: str) -> None:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
     opened = os.open(file, flags, 0o600)
     try:
+        # Else a line that somebody is writing looks like one that was cut off.
+        fcntl.flock(opened, fcntl.LOCK_EX)
         size = os.fstat(opened).st_size
         if size and os.pread(opened, 1, size - 1) != b"\n":
             line = b"\n" + line  # what was cut off stays alone on its line

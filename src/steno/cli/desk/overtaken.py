@@ -1,0 +1,37 @@
+"""Two programs at work on one session: who comes second is told so, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+from steno.cli.desk.bench import Bench
+from steno.errors import Conflict, Missing
+
+_OVERTAKEN: Final = (
+    "session: another program has gone on with it meanwhile, and what it said is kept; "
+    "/resume goes on behind it, /fork beside it"
+)
+_REMOVED: Final = "session: another program has removed it meanwhile; /new begins another"
+
+
+@contextmanager
+def unless_overtaken(bench: Bench) -> Generator[None]:
+    """Record something. Raises Conflict, Missing in words for a person, if another was faster."""
+    try:
+        yield
+    except Conflict as exc:
+        raise Conflict(_OVERTAKEN) from exc
+    except Missing as exc:
+        if _is_there(bench):
+            raise
+        raise Missing(_REMOVED) from exc
+
+
+def _is_there(bench: Bench) -> bool:
+    try:
+        bench.site.store.header(bench.conversation.id)
+    except Missing:
+        return not bench.is_begun
+    return True
