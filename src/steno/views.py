@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
@@ -36,6 +36,11 @@ from steno.message import (
     UserMessage,
 )
 from steno.usage import Usage
+
+SHELL: Final = "shell"
+"""Under which name the audit of a message has the command of a person whose output it holds."""
+STATUS: Final = "status"
+"""Under which name it has how the command ended; it is missing where that was stopped."""
 
 # -- what holds now --------------------------------------------------------------------------
 

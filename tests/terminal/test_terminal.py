@@ -118,7 +118,7 @@ def test_words_that_are_typed_while_a_question_appears_decide_nothing(window: Tm
     window.type("o", "Enter", "Enter", "y", "Enter")
     window.wait("permission")
     time.sleep(1)
-    assert "⏸ bash rm notes.txt" in window.screen()
+    assert "? bash rm notes.txt" in window.screen()
     assert (window.folder / "notes.txt").exists()
 
 
@@ -231,14 +231,26 @@ def test_no_colour_is_written_where_none_is_wanted(window: Tmux) -> None:
     assert colours == []
 
 
-def test_a_signal_ends_it_in_order_and_the_terminal_is_as_it_was(window: Tmux) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_order_and_the_terminal_is_as_it_was(
+    window: Tmux, number: signal.Signals
+) -> None:
     window.start(*OFFLINE, "--allow", "bash(sleep *)")
     window.wait("ACT")
     say(window, "run sleep 60")
     window.wait("● bash sleep 60")
-    window.signal_program(signal.SIGTERM)
-    seen = window.wait("[left with 143]")
+    window.signal_program(number)
+    seen = window.wait(f"[left with {128 + number}]")
     assert "ACT" not in seen
+
+
+@pytest.mark.parametrize("plain", [(), ("--plain",)])
+def test_options_that_make_no_sense_are_told_before_there_is_a_screen(
+    window: Tmux, plain: tuple[str, ...]
+) -> None:
+    window.start(*OFFLINE, *plain, "--fork", "other")
+    seen = window.wait("[left with 2]")
+    assert "--fork: needs --continue or --resume" in seen
 
 
 def test_a_wrong_session_is_an_error_on_a_terminal_that_is_as_it_was(window: Tmux) -> None:

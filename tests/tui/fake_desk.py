@@ -42,7 +42,10 @@ class FakeBranches:
         active = self._desk.conversation.branch
         return [active, *[n for n in self._desk.conversation.branches if n != active]]
 
-    def twigs(self) -> Sequence[Twig]:
+    async def twigs(self) -> Sequence[Twig]:
+        return self.all_twigs()
+
+    def all_twigs(self) -> Sequence[Twig]:
         """Return every entry of every branch, what parts from an earlier branch one step right."""
         conversation = self._desk.conversation
         labels: dict[str, list[str]] = {}
@@ -188,9 +191,6 @@ class FakeDesk:
 
     async def shell(self, command: str) -> None:
         self.note("shell", command)
-
-    async def retry(self) -> None:
-        self.note("retry")
 
     def interrupt(self) -> None:
         self.note("interrupt")

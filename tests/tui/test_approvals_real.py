@@ -70,7 +70,7 @@ def test_three_calls_of_one_turn_are_decided_in_any_order(
             "2 of 3", "▸ waits    write out/b.txt", "out/b.txt · new file  +1", "│ +b"
         )
         await person.decide("d", "deny")
-        await person.sees("▸ asked    write out/a.txt", "  decided  write out/b.txt")
+        await person.sees("▸ asked    write out/a.txt", "  denied   write out/b.txt")
         assert written(project) == []
         await person.decide("o", "once")
         await person.until(lambda: written(project) == ["a"])

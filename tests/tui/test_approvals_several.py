@@ -58,11 +58,13 @@ def test_what_waits_can_be_decided_ahead_but_only_once_or_not() -> None:
     play(Stage(asked(), waiting("call_2")), scene)
 
 
-def test_what_was_decided_ahead_is_listed_as_such_and_not_asked_again() -> None:
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_what_was_decided_ahead_is_listed_as_such_and_not_asked_again(is_allowed: bool) -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
-        stage.ask(asked(), waiting("call_2")._replace(is_decided=True))
+        verdict = Verdict(allowed=is_allowed, actor="ann")
+        stage.ask(asked(), waiting("call_2")._replace(verdict=verdict))
         await stage.come_here(pilot)
-        assert "decided  write call_2.py" in stage.seen
+        assert f"{'allowed  ' if is_allowed else 'denied   '}write call_2.py" in stage.seen
         assert "all 2" not in stage.seen
         await stage.press(pilot, "ctrl+n")
         assert "bash · execute · 1 of 2" in stage.seen

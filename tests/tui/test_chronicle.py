@@ -18,65 +18,30 @@ from steno.agent import (
     Notice,
     NoticeCode,
     Permissions,
+    Recorded,
     RunEnded,
     Runner,
 )
 from steno.agent.limits import Ending, RunResult
-from steno.content import FileReference, Image, ImageFile, Text, Thinking
+from steno.content import FileReference, Image, ImageData, ImageFile, Text, Thinking
 from steno.entry import Mode, Resolution, ResolutionStatus
 from steno.errors import Overloaded
 from steno.event import TextDelta
-from steno.message import AssistantMessage, UserMessage
+from steno.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider
 from steno.tools import Toolbox, Workspace
-from steno.tui.block import Block, Form, Kind, State
-from steno.tui.chronicle import Chronicle
-from steno.tui.desk import Reply, ShellEnded, ShellOutput, ShellStarted, Trouble
+from steno.tui.block import Form, ImageAt, Kind, State
+from steno.tui.desk import (
+    Reply,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+    Trouble,
+)
 from steno.usage import Usage
 from tests.agent.working import call, calling, run
-
-
-class Sheet:
-    """A page that only keeps what is put on it."""
-
-    def __init__(self) -> None:
-        self.blocks: list[Block] = []
-        self.touched = 0
-
-    def show(self, blocks: list[Block]) -> None:
-        self.blocks = blocks
-
-    def add(self, block: Block) -> None:
-        self.blocks.append(block)
-
-    def touch(self, block: Block) -> None:
-        self.touched += 1
-
-    def drop(self, block: Block) -> None:
-        self.blocks.remove(block)
-
-    def seen(self) -> list[tuple[Any, ...]]:
-        """Return everything that a person could see of what is on record."""
-        return [
-            (b.kind, b.head, b.gather(), b.form, b.language, b.state, b.is_folded, b.entry)
-            for b in self.blocks
-            if b.entry is not None
-        ]
-
-    def of(self, kind: Kind) -> list[Block]:
-        return [block for block in self.blocks if block.kind is kind]
-
-
-def chronicle() -> tuple[Chronicle, Sheet]:
-    sheet = Sheet()
-    return Chronicle(sheet, lambda entry, block: None), sheet
-
-
-def read_back(conversation: Conversation) -> Sheet:
-    told, sheet = chronicle()
-    told.open(conversation.entries())
-    return sheet
+from tests.tui.sheet import Sheet, chronicle, read_back
 
 
 async def work(
@@ -184,20 +149,39 @@ def test_words_of_a_turn_that_is_tried_again_are_taken_away() -> None:
     assert [block.gather() for block in sheet.of(Kind.ANSWER)] == ["Hello"]
 
 
-def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
-    told, sheet = chronicle()
-    conversation = Conversation([ChatMessage.user("Go.")])
-    told.open(conversation.entries())
-    told.queue("stop that")
-    (queued,) = [block for block in sheet.blocks if block.state is State.WAITING]
-    assert queued.body == "stop that"
-    conversation.append(ChatMessage.assistant("Done."))
-    entry = conversation.append(ChatMessage.user("stop that"))
-    from steno.agent import Recorded
+def test_what_a_lone_image_turned_out_to_be_is_told_by_its_name() -> None:
+    conversation = Conversation()
+    said = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
+    failed = Resolution(target=said.id, block=0, status=ResolutionStatus.FAILED, error="gone")
+    conversation.append(failed)
+    (block,) = read_back(conversation).of(Kind.TROUBLE)
+    assert block.body.startswith("image shot.png: failed: gone")
 
-    told.tell(Recorded(entry))
-    assert [block.body for block in sheet.of(Kind.USER)] == ["Go.", "stop that"]
-    assert not [block for block in sheet.blocks if block.state is State.WAITING]
+
+def test_an_image_is_only_pointed_at_until_it_is_drawn() -> None:
+    conversation = Conversation()
+    image = Image(source=ImageData(b"png"), mime_type="image/png")
+    said = conversation.append(UserMessage((Text("?"), image)))
+    (block,) = read_back(conversation).of(Kind.USER)
+    assert block.images == (ImageAt(said.id, 1),)
+
+
+def test_the_diff_of_a_call_that_names_its_file_does_not_name_it_again(tmp_path: Path) -> None:
+    sheet, _ = run(work(tmp_path, SCRIPTS["a change"]))
+    for block in sheet.of(Kind.CALL):
+        assert block.head.endswith(" a.py")
+        assert block.body.startswith("@@ ")
+
+
+def test_a_diff_below_another_name_keeps_its_own() -> None:
+    conversation = Conversation([ChatMessage.user("Go.")])
+    conversation.append(calling(call("1", "patch", path="all")))
+    diff = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x\n+y\n"
+    conversation.append(
+        ToolResultMessage(tool_call_id="1", content=(Text("ok"),), details={"diff": diff})
+    )
+    (block,) = read_back(conversation).of(Kind.CALL)
+    assert block.body == diff
 
 
 def ended(ending: Ending, error: Any = None, reason: str = "") -> LoopEvent:
@@ -220,8 +204,6 @@ def test_an_interruption_is_told_and_nothing_seems_to_run_on() -> None:
 
 
 def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record() -> None:
-    from steno.agent import Recorded
-
     told, sheet = chronicle()
     conversation = Conversation()
     told.tell(ShellStarted("ls"))
@@ -235,6 +217,35 @@ def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record()
     assert sheet.seen() == read_back(conversation).seen()
     (block,) = sheet.of(Kind.SHELL)
     assert (block.head, block.body, block.state) == ("$ ls", "a.py\n", State.DONE)
+
+
+def test_a_command_that_is_recorded_leaves_the_next_one_running() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation()
+    for event in (ShellStarted("ls"), ShellEnded(0), ShellStarted("make"), ShellOutput("cc\n")):
+        told.tell(event)
+    said = ChatMessage.user("$ ls\na.py\n")
+    told.tell(Recorded(conversation.append(said, audit={"shell": "ls", "status": 0})))
+    told.tell(ShellOutput("ld\n"))
+    running, recorded = sheet.of(Kind.SHELL)
+    assert (running.head, running.gather(), running.state) == ("$ make", "cc\nld\n", State.RUNNING)
+    assert (recorded.head, recorded.state) == ("$ ls", State.DONE)
+    told.tell(ShellEnded(2))
+    assert (running.state, running.is_open) == (State.FAILED, False)
+
+
+def test_a_command_that_was_stopped_says_so_while_it_is_seen_and_when_it_is_read_back() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation()
+    told.tell(ShellStarted("sleep 60"))
+    told.tell(ShellEnded(None))
+    (block,) = sheet.of(Kind.SHELL)
+    assert block.state is State.STOPPED
+    said = ChatMessage.user("$ sleep 60\n[stopped]")
+    told.tell(Recorded(conversation.append(said, audit={"shell": "sleep 60"})))
+    (block,) = sheet.of(Kind.SHELL)
+    assert block.state is State.STOPPED
+    assert sheet.seen() == read_back(conversation).seen()
 
 
 @pytest.mark.requirement("S2-28")

@@ -13,8 +13,6 @@ from tests.tui.fake_desk import FakeDesk
 from tests.tui.tree_stage import (
     UNSET,
     BusyBranches,
-    CountedTwigs,
-    GivenTwigs,
     Play,
     branch_off,
     play,
@@ -27,7 +25,7 @@ NARROW = (60, 20)
 
 
 def screen(desk: FakeDesk) -> CompareScreen:
-    return CompareScreen(desk, "main", "other")
+    return CompareScreen(desk, desk.branches.all_twigs(), "main", "other")
 
 
 def view_of(play: Play) -> CompareView:
@@ -153,15 +151,15 @@ def test_branches_that_are_the_same_have_nothing_to_show_but_that() -> None:
 
 def test_a_branch_that_is_not_there_is_refused() -> None:
     with pytest.raises(Missing):
-        CompareScreen(two_branches(), "main", "nowhere")
+        CompareScreen(two_branches(), (), "main", "nowhere")
 
 
 def test_a_record_that_changed_meanwhile_is_refused() -> None:
     desk = two_branches()
-    desk.branches = GivenTwigs(desk, desk.branches.twigs())
+    twigs = desk.branches.all_twigs()
     desk.conversation.append(ChatMessage.user("one more"))
     with pytest.raises(Missing, match="open the tree again"):
-        CompareScreen(desk, "main", "other")
+        CompareScreen(desk, twigs, "main", "other")
 
 
 # -- moving ------------------------------------------------------------------------------------
@@ -290,7 +288,6 @@ def test_the_comparison_is_left(key: str) -> None:
 
 def test_of_many_entries_only_those_in_sight_are_put_into_words() -> None:
     desk = long_desk(2_500)
-    desk.branches = GivenTwigs(desk, CountedTwigs(desk.branches.twigs()))
 
     async def scene(play: Play) -> None:
         view = view_of(play)
@@ -317,8 +314,9 @@ def test_what_branches_and_entries_say_is_only_ever_text() -> None:
         await play.press("up", "enter", "s", "n", "end")
         assert not any(sign in play.text for sign in "\x1b\x07\u202e\r\t")
 
+    twigs = desk.branches.all_twigs()
     for size in (WIDE, NARROW):
-        assert play(CompareScreen(desk, "main", hostile), scene, size=size) is UNSET
+        assert play(CompareScreen(desk, twigs, "main", hostile), scene, size=size) is UNSET
 
 
 def test_a_very_long_entry_is_cut_and_says_so() -> None:

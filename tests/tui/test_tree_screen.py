@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ def number_of(play: Play) -> int | None:
 
 
 def entry(desk: FakeDesk, number: int) -> str:
-    return desk.branches.twigs()[number - 1].entry.id
+    return desk.branches.all_twigs()[number - 1].entry.id
 
 
 def folded_desk(calls: int = 10) -> FakeDesk:
@@ -74,7 +75,7 @@ def test_the_cursor_starts_at_the_end_of_the_active_branch() -> None:
     desk.conversation.switch("other")
 
     async def scene(play: Play) -> None:
-        assert number_of(play) == len(desk.branches.twigs())
+        assert number_of(play) == len(desk.branches.all_twigs())
         assert "← other (active)" in play.lines[view_of(play).cursor + 1]
 
     play(TreeScreen(desk), scene)
@@ -162,9 +163,48 @@ def test_an_empty_session_is_said_to_be_empty_and_no_key_breaks_it() -> None:
     assert play(TreeScreen(FakeDesk()), scene) is UNSET
 
 
+def test_a_tree_that_takes_long_to_read_leaves_the_keys_alive_meanwhile() -> None:
+    class SlowBranches(FakeBranches):
+        is_read = asyncio.Event()
+
+        async def twigs(self) -> Any:
+            await self.is_read.wait()
+            return self.all_twigs()
+
+    desk = two_branches()
+    desk.branches = slow = SlowBranches(desk)
+
+    async def scene(play: Play) -> None:
+        assert " loading ..." in play.lines
+        await play.press("f", "enter", "down", "question_mark")
+        assert " loading ..." in play.lines
+        assert "Space  the entry" in play.text
+        slow.is_read.set()
+        await play.pilot.pause()
+        assert " loading ..." not in play.lines
+        assert play.lines[0] == " Tree of a test · 6 entries · 2 branches"
+        assert number_of(play) == 6
+
+    assert play(TreeScreen(desk), scene) is UNSET
+
+
+def test_a_tree_that_is_not_read_yet_can_be_left() -> None:
+    class EndlessBranches(FakeBranches):
+        async def twigs(self) -> Any:
+            await asyncio.Event().wait()
+
+    desk = two_branches()
+    desk.branches = EndlessBranches(desk)
+
+    async def scene(play: Play) -> None:
+        await play.press("escape")
+
+    assert play(TreeScreen(desk), scene) == TreeResult()
+
+
 def test_a_record_that_cannot_be_drawn_is_told() -> None:
     class DamagedBranches(FakeBranches):
-        def twigs(self) -> Any:
+        async def twigs(self) -> Any:
             raise Damaged("session: what came before an entry is not there; see steno verify")
 
     desk = two_branches()
@@ -548,7 +588,7 @@ def test_where_several_branches_lead_through_one_is_picked_to_compare() -> None:
 
 def test_ten_thousand_entries_cost_as_much_as_are_on_the_screen() -> None:
     desk = FakeDesk(talk(*[f"words {n}" for n in range(10_000)]))
-    twigs = CountedTwigs([twig._replace(is_remarkable=True) for twig in desk.branches.twigs()])
+    twigs = CountedTwigs([twig._replace(is_remarkable=True) for twig in desk.branches.all_twigs()])
     desk.branches = GivenTwigs(desk, twigs)
 
     async def scene(play: Play) -> None:
@@ -621,7 +661,7 @@ def test_what_is_pasted_as_a_name_is_only_ever_text() -> None:
 
 def test_rails_that_reach_too_far_leave_room_for_words() -> None:
     desk = FakeDesk(talk("a", "b"))
-    twigs = [twig._replace(rails="| " * 80) for twig in desk.branches.twigs()]
+    twigs = [twig._replace(rails="| " * 80) for twig in desk.branches.all_twigs()]
     desk.branches = GivenTwigs(desk, twigs)
 
     async def scene(play: Play) -> None:

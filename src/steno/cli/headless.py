@@ -79,7 +79,6 @@ def run_headless(options: argparse.Namespace) -> int:
     start = Start(
         working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
     )
-    check_session_options(options, start)
     if options.ask and not has_terminal():
         options.parser.error(f"--ask: {NO_TERMINAL}; --allow and --yes ask nobody")
     words = _words(options)
@@ -95,18 +94,6 @@ def flags_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options that are settings as well."""
     flags: dict[str, Any] = {name: getattr(options, name) for name in _FLAGS}
     return flags | {"store": getattr(options, "store", None)}
-
-
-def check_session_options(options: argparse.Namespace, start: Start) -> None:
-    """Refuse what makes no sense together, and exit."""
-    if start.fork is not None and start.is_new:
-        options.parser.error("--fork: needs --continue or --resume, which say what to fork")
-    if options.retry and start.is_new:
-        options.parser.error("--retry: needs --continue or --resume, which say where to try again")
-    if options.retry and (options.prompt is not None or options.images):
-        options.parser.error("--retry: says again what was said; leave out -p and --image")
-    if not start.is_new and (options.system_prompt or options.append_system_prompt):
-        options.parser.error("--system-prompt: a session that goes on has one already")
 
 
 def _teller(options: argparse.Namespace) -> Teller:

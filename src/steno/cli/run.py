@@ -80,11 +80,25 @@ def add_commands(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    _check_session_options(options)
     if is_interactive(options):
         return run_interactive(options)
     headless: Any = import_module("steno.cli.headless")
     status: int = headless.run_headless(options)
     return status
+
+
+def _check_session_options(options: argparse.Namespace) -> None:
+    """Refuse what makes no sense together, and exit: before a screen hides what is wrong."""
+    refuse, is_new = options.parser.error, options.resume is None and not options.continues
+    if options.fork is not None and is_new:
+        refuse("--fork: needs --continue or --resume, which say what to fork")
+    if options.retry and is_new:
+        refuse("--retry: needs --continue or --resume, which say where to try again")
+    if options.retry and (options.prompt is not None or options.images):
+        refuse("--retry: says again what was said; leave out -p and --image")
+    if not is_new and (options.system_prompt or options.append_system_prompt):
+        refuse("--system-prompt: a session that goes on has one already")
 
 
 def _add_session_options(run: argparse.ArgumentParser) -> None:

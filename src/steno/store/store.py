@@ -27,7 +27,7 @@ from steno.identity import new_id, utc_now
 from steno.message import ChatMessage, UserMessage
 from steno.record import MAIN, Header, Record
 from steno.store.words import snippet, words_of
-from steno.views import text_of
+from steno.views import SHELL, text_of
 
 _DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 """Whatever looks like the name of a blob."""
@@ -379,14 +379,15 @@ def named_in(record: Record) -> set[str]:
 def title_of(entries: Iterable[Entry]) -> str:
     """Return the first line of the first question among `entries`; empty where there is none.
 
-    One that was taken back counts only if there is no other.
+    One that was taken back counts only if there is no other. What a command of the person has
+    printed is no question.
     """
     places: dict[str | None, int] = {}
     asked: list[str] = []
     standing: list[tuple[int, str]] = []
     for number, entry in enumerate(entries):
         places[entry.id] = number
-        if isinstance(entry.payload, UserMessage):
+        if isinstance(entry.payload, UserMessage) and SHELL not in (entry.audit or {}):
             line = " ".join(entry.payload.text.split())
             asked.append(line)
             standing.append((number, line))

@@ -31,8 +31,6 @@ from steno.tui.transcript.view import Transcript
 
 Opener: TypeAlias = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Any]]
 """Opens a desk (`steno.tui.desk`), and says meanwhile what it does."""
-Early: TypeAlias = tuple[str, tuple[str | bytes, ...]]
-"""What was typed before there was a desk: words and images."""
 _HINT: Final = "say what to do · / commands · @ files · ! shell · /help"
 _OF_CONVERSATION: Final = frozenset(
     {
@@ -49,12 +47,16 @@ _TWICE_S: Final = 2.0
 class Work(Protocol):
     """What the keys set in motion, as soon as a session is open."""
 
-    async def live(self, typed: Sequence[Early]) -> None:
+    async def live(self, early: Sequence[Prompt.Submitted]) -> None:
         """Do what was typed before, and work at the desk until the person leaves."""
         ...
 
-    def submit(self, text: str, images: tuple[str | bytes, ...]) -> None:
+    def submit(self, sent: Prompt.Submitted) -> None:
         """Do what was typed."""
+        ...
+
+    def open_help(self) -> None:
+        """Show what can be typed."""
         ...
 
     def complete(self, typed: str) -> None:
@@ -134,7 +136,7 @@ class Terminal(App[int]):
         self._open_desk = open_desk
         self._history = History(history)
         self._work: Work | None = None
-        self._typed_early: list[Early] = []
+        self._typed_early: list[Prompt.Submitted] = []
         self._ctrl_c_at = float("-inf")
         self.failure: Exception | None = None
         """Why there is nothing to work at."""
@@ -177,7 +179,7 @@ class Terminal(App[int]):
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._end_by, number)
         self.run_worker(self._live(), name="work", exit_on_error=False)
 
@@ -206,9 +208,9 @@ class Terminal(App[int]):
     @on(Prompt.Submitted)
     def _submit(self, message: Prompt.Submitted) -> None:
         if self._work is not None:
-            self._work.submit(message.text, message.images)
+            self._work.submit(message)
         else:
-            self._typed_early.append((message.text, message.images))
+            self._typed_early.append(message)
             self.transcript.add(Block(Kind.NOTICE, body="starting; this is said as soon as it can"))
 
     @on(Prompt.Completing)
@@ -248,9 +250,10 @@ class Terminal(App[int]):
         self.prompt.focus()
 
     def action_stop(self) -> None:
-        """Clear what was typed, else stop what is done, else leave if it comes twice."""
+        """Copy what is marked, clear what was typed, stop what is done, or leave if it comes twice."""
         if self.screen.get_selected_text():
             self.screen.action_copy_text()
+            self.screen.clear_selection()
         elif len(self.screen_stack) == 1 and not self.prompt.is_blank:
             self.prompt.clear()
         elif self._work is None or not self._work.interrupt():
@@ -291,7 +294,7 @@ class Terminal(App[int]):
     def action_help(self) -> None:
         """Show what can be typed."""
         if self._work is not None:
-            self._work.submit("/help", ())
+            self._work.open_help()
 
     def action_fold(self) -> None:
         """Unfold everything, or fold it again."""

@@ -2,13 +2,20 @@
 
 A block is what a person sees: words, a call with what came of it, a notice. Its text is as it came
 from a model, a tool or a person; whoever draws it makes it harmless.
+
+Of what a command says while it runs, only the beginning and the end are kept: the record has its
+own rule, and one that never ends must not fill the memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import final
+from typing import Final, NamedTuple, final
+
+_HEAD: Final = 20_000
+_TAIL: Final = 180_000
+"""How many characters are kept of what a running command says, at the beginning and at the end."""
 
 
 class Kind(StrEnum):
@@ -52,6 +59,17 @@ class State(StrEnum):
     STOPPED = "stopped"
 
 
+_LIVE: Final = frozenset({Kind.CALL, Kind.SHELL})
+
+
+class ImageAt(NamedTuple):
+    """Where an image is on record; its bytes are asked for when it is drawn."""
+
+    entry: str
+    number: int
+    """Of the image among the parts of its message."""
+
+
 @final
 @dataclass(eq=False, slots=True)
 class Block:
@@ -70,10 +88,14 @@ class Block:
     """Whether more is to come: it is being said, or runs."""
     entry: str | None = None
     """The id of the entry that it shows; None for what is not on record."""
-    images: tuple[bytes, ...] = ()
+    images: tuple[ImageAt, ...] = ()
     """To be drawn below the text, where the terminal can."""
     pieces: list[str] = field(default_factory=list[str])
     """What was said since `body` was last put together."""
+    pending: int = 0
+    """How many characters these are."""
+    left_out: int = 0
+    """How many characters are missing in the middle of the body."""
 
     @property
     def can_fold(self) -> bool:
@@ -84,10 +106,35 @@ class Block:
     def say(self, text: str) -> None:
         """Add to the body; it costs the same however long that is."""
         self.pieces.append(text)
+        self.pending += len(text)
+        if self.pending > _TAIL and self.kind in _LIVE:
+            self.gather()
 
     def gather(self) -> str:
         """Put the body together, and return it."""
         if self.pieces:
             self.body += "".join(self.pieces)
             self.pieces.clear()
+            self.pending = 0
+            if self.kind in _LIVE:
+                self._shorten()
         return self.body
+
+    def put(self, body: str, form: Form) -> None:
+        """Hold this in place of everything that was said."""
+        self.pieces.clear()
+        self.pending = self.left_out = 0
+        self.body, self.form = body, form
+
+    def _shorten(self) -> None:
+        """Leave out the middle of the body, if it is long, and say so there."""
+        start = _HEAD + len(_gap(self.left_out))
+        too_many = len(self.body) - start - _TAIL
+        if too_many > 0:
+            self.left_out += too_many
+            head, tail = self.body[:_HEAD], self.body[start + too_many :]
+            self.body = f"{head}{_gap(self.left_out)}{tail}"
+
+
+def _gap(left_out: int) -> str:
+    return f"\n[... {left_out:,} characters are not shown while it runs ...]\n" if left_out else ""

@@ -8,7 +8,7 @@ read back or has just happened.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from steno.agent.events import (
     Asked,
@@ -21,18 +21,29 @@ from steno.agent.events import (
     TurnStarted,
 )
 from steno.agent.limits import Ending
-from steno.entry import Approval, Entry, Resolution
+from steno.content import Text
+from steno.entry import Approval, Entry, Resolution, Rewind
 from steno.errors import Unresolved
 from steno.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd
-from steno.message import AssistantMessage, Message, ToolResultMessage, UserMessage
+from steno.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.printable import on_one_line
 from steno.tui.block import Block, Kind, State
-from steno.tui.desk import DeskEvent, Reply, ShellEnded, ShellOutput, ShellStarted, Trouble
+from steno.tui.desk import (
+    DeskEvent,
+    Reply,
+    Returned,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+    Trouble,
+    Words,
+)
+from steno.tui.page import Page
+from steno.tui.unheard import Unheard
 from steno.tui.wording import (
     RETRY,
-    SHELL,
-    ImageOf,
     answer,
+    block_of_command,
     block_of_prompt,
     blocks_of_answer,
     head_of_call,
@@ -40,97 +51,110 @@ from steno.tui.wording import (
     name_of,
     put_decision,
     put_result,
+    state_of_command,
     thinking,
 )
+from steno.views import SHELL
 
 _INTERRUPTED: Final = f"interrupted; what was said and done is kept, and {RETRY} or goes on"
-
-
-class Page(Protocol):
-    """What blocks are put on."""
-
-    def show(self, blocks: list[Block]) -> None:
-        """Show these and nothing else."""
-        ...
-
-    def add(self, block: Block) -> None:
-        """Put a block at the end."""
-        ...
-
-    def touch(self, block: Block) -> None:
-        """Draw a block anew: it has changed."""
-        ...
-
-    def drop(self, block: Block) -> None:
-        """Take a block away."""
-        ...
 
 
 @final
 class Chronicle:
     """Tells a page what happens."""
 
-    def __init__(self, page: Page, image_of: ImageOf) -> None:
-        """Take a page, and whoever has the bytes of images."""
+    def __init__(self, page: Page) -> None:
+        """Take a page; nothing is on it."""
         self._page = page
-        self._image_of = image_of
-        self._pointers: dict[str, Message] = {}
-        """Messages that point at something, by their entry."""
+        self.unheard = Unheard(page)
+        """What the person has said and is not on record."""
+        self._pointers: dict[str, tuple[UserMessage, Block]] = {}
+        """Messages that point at something and what shows them, by their entry."""
         self._calls: dict[str, Block] = {}
         """What shows a call, by its id; a later call may have the id of an earlier one."""
         self._said: dict[tuple[Kind, int | None], Block] = {}
         """What the model is saying: by its kind and index."""
-        self._queued: list[Block] = []
-        """What the person has said and the model has not heard yet."""
-        self._shell: Block | None = None
+        self._prompt: Words | None = None
+        """What was heard last, as the person said it."""
+        self._since: list[Block] = []
+        """What the record says since then, and that."""
+        self._commands: list[Block] = []
+        """Commands of the person that are not on record yet; at most the last one runs."""
+        self._command: Block | None = None
+        """The one that runs."""
 
     # -- what is on record -------------------------------------------------------------------
 
     def open(self, entries: Iterable[Entry]) -> None:
-        """Show what is on record, and nothing else."""
-        self._calls.clear()
-        self._pointers.clear()
-        self._said.clear()
-        self._queued.clear()
-        self._shell = None
-        self._page.show([block for entry in entries for block in self._tell(entry)])
+        """Show what is on record, and what the person has said and is not; nothing else."""
+        for known in (self._pointers, self._calls, self._said, self._since, self._commands):
+            known.clear()
+        self._prompt = self._command = None
+        blocks = [block for entry in entries for block in self._tell(entry)]
+        self._page.show([*blocks, *self.unheard.blocks])
 
     def _record(self, entry: Entry) -> None:
-        if isinstance(entry.payload, AssistantMessage):
-            self._settle(entry, entry.payload)
-            return
-        if isinstance(entry.payload, UserMessage):
-            self._hear(entry, entry.payload)
+        match entry.payload:
+            case AssistantMessage():
+                self._settle(entry, entry.payload)
+                self._prompt = None  # it was sent, and has its answer
+                self._since.clear()
+                return
+            case UserMessage():
+                self._hear(entry, entry.payload)
+            case Rewind():
+                self._go_back()
+            case _:
+                pass
         for block in self._tell(entry):
+            self._since.append(block)
             self._page.add(block)
 
     def _hear(self, entry: Entry, message: UserMessage) -> None:
         """Take away what stood for a message until it was on record."""
-        if self._shell is not None and SHELL in (entry.audit or {}):
-            self._page.drop(self._shell)
-            self._shell = None
-        for block in self._queued:
-            if block.body == message.text:
-                self._queued.remove(block)
+        command = (entry.audit or {}).get(SHELL)
+        if command is None:
+            self._prompt = self.unheard.hear() or Words(message.text or "")
+            self._since.clear()
+            return
+        head = block_of_command(str(command)).head
+        ran = next((block for block in self._commands if block.head == head), None)
+        if ran is not None:
+            self._commands.remove(ran)
+            self._page.drop(ran)
+
+    def _go_back(self) -> None:
+        """Take away what the branch no longer holds: what was said last, and could not be sent.
+
+        Why it could not stays to be read, and the words can be used again.
+        """
+        for block in self._since:
+            if block.kind is Kind.TROUBLE:
+                block.entry = None
+            else:
                 self._page.drop(block)
-                return
+        self._since.clear()
+        if self._prompt is not None:
+            self.unheard.keep(self._prompt, is_on_record=True)
+            self._prompt = None
 
     def _tell(self, entry: Entry) -> Iterator[Block]:
         """Return what an entry adds to the page; what it says of a call is shown there."""
         payload = entry.payload
         match payload:
             case AssistantMessage():
-                blocks = blocks_of_answer(entry, payload, self._image_of)
+                blocks = blocks_of_answer(entry, payload)
                 self._take_calls(payload, blocks)
                 yield from blocks
             case UserMessage():
-                if len(payload.content) > 1:
-                    self._pointers[entry.id] = payload
-                yield block_of_prompt(entry, payload, self._image_of)
+                said = block_of_prompt(entry, payload)
+                if not all(isinstance(part, Text) for part in payload.content):
+                    self._pointers[entry.id] = payload, said
+                yield said
             case ToolResultMessage():
                 block = self._calls.get(payload.tool_call_id)
                 if block is not None:
-                    put_result(block, payload, entry.id, self._image_of)
+                    put_result(block, payload, entry.id)
                     self._page.touch(block)
             case Approval():
                 block = self._calls.get(payload.call_id)
@@ -148,11 +172,15 @@ class Chronicle:
             self._calls[call.id] = block
 
     def _pointer_of(self, payload: object) -> str:
+        """Return what a resolution is about; what shows that may have an image to draw now."""
         if not isinstance(payload, Resolution):
             return ""
-        message = self._pointers.get(payload.target)
-        is_there = message is not None and payload.block < len(message.content)
-        return name_of(message.content[payload.block]) if message and is_there else "something"
+        if payload.target not in self._pointers:
+            return "something"
+        message, block = self._pointers[payload.target]
+        self._page.touch(block)
+        is_there = payload.block < len(message.content)
+        return name_of(message.content[payload.block]) if is_there else "something"
 
     # -- what happens ------------------------------------------------------------------------
 
@@ -184,16 +212,15 @@ class Chronicle:
                 self._end(event)
             case Trouble(text):
                 self.add(Kind.TROUBLE, text)
+            case Returned(words):
+                self.unheard.withdraw(len(words))
             case ShellStarted(command):
-                self._shell = Block(
-                    Kind.SHELL, head=f"$ {on_one_line(command)}", state=State.RUNNING, is_open=True
-                )
-                self._page.add(self._shell)
+                self._start_command(command)
             case ShellOutput(text):
-                if self._shell is not None:
-                    self._say(self._shell, text)
+                if self._command is not None:
+                    self._say(self._command, text)
             case ShellEnded():
-                self._end_shell(event)
+                self._end_command(event)
             case TurnStarted():
                 self._drop_drafts()
             case _:
@@ -202,13 +229,6 @@ class Chronicle:
     def add(self, kind: Kind, text: str) -> None:
         """Put words on the page that are nobody's and not on record."""
         self._page.add(Block(kind, body=text))
-
-    def queue(self, text: str) -> None:
-        """Show what the person says while the model is at work, until it is heard."""
-        block = Block(Kind.USER, head="will be heard at the next step", body=text)
-        block.state = State.WAITING
-        self._queued.append(block)
-        self._page.add(block)
 
     def reply(self, reply: Reply) -> None:
         """Show what a command has brought."""
@@ -235,11 +255,18 @@ class Chronicle:
         elif result.ending is Ending.DONE and result.reason:
             self.add(Kind.NOTICE, result.reason)
 
-    def _end_shell(self, ended: ShellEnded) -> None:
-        if self._shell is not None:
-            self._shell.is_open = False
-            self._shell.state = State.DONE if ended.status == 0 else State.FAILED
-            self._page.touch(self._shell)
+    def _start_command(self, command: str) -> None:
+        self._command = block = block_of_command(command)
+        block.state, block.is_open = State.RUNNING, True
+        self._commands.append(block)
+        self._page.add(block)
+
+    def _end_command(self, ended: ShellEnded) -> None:
+        if self._command is not None:
+            self._command.is_open = False
+            self._command.state = state_of_command(ended.status)
+            self._page.touch(self._command)
+            self._command = None
 
     # -- what is being said ------------------------------------------------------------------
 
@@ -271,7 +298,7 @@ class Chronicle:
 
     def _settle(self, entry: Entry, message: AssistantMessage) -> None:
         """Let what was said become what is on record: each part where it stood."""
-        blocks = blocks_of_answer(entry, message, self._image_of)
+        blocks = blocks_of_answer(entry, message)
         drafts = list(self._said.values())
         for number, block in enumerate(blocks):
             draft = next((one for one in drafts if one.kind is block.kind), None)
@@ -308,7 +335,6 @@ class Chronicle:
 
 def _become(draft: Block, block: Block) -> None:
     """Let a draft show what a block shows; whether it is folded is for the person to say."""
-    draft.pieces.clear()
-    draft.head, draft.body, draft.form = block.head, block.body, block.form
-    draft.language, draft.state, draft.images = block.language, block.state, block.images
-    draft.entry, draft.is_open = block.entry, False
+    draft.put(block.body, block.form)
+    draft.head, draft.language, draft.state = block.head, block.language, block.state
+    draft.images, draft.entry, draft.is_open = block.images, block.entry, False

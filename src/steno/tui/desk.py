@@ -52,8 +52,8 @@ class Pending(NamedTuple):
     call: ToolCall
     question: Question | None
     """None: it waits behind another call of its turn, and a rule may yet decide about it."""
-    is_decided: bool = False
-    """Whether the person has decided about it ahead of the question."""
+    verdict: Verdict | None = None
+    """What the person has decided about it ahead of the question."""
 
 
 class Candidate(NamedTuple):
@@ -135,6 +135,13 @@ class Decided(Struct, frozen=True):
 
 
 @final
+class Returned(Struct, frozen=True):
+    """What was said and not heard, taken back: nobody will hear it, unless it is said again."""
+
+    words: tuple[Words, ...]
+
+
+@final
 class Trouble(Struct, frozen=True):
     """Something went wrong, with words for the person."""
 
@@ -164,7 +171,7 @@ class ShellEnded(Struct, frozen=True):
 
 
 DeskEvent: TypeAlias = (
-    LoopEvent | Moved | Decided | Trouble | ShellStarted | ShellOutput | ShellEnded
+    LoopEvent | Moved | Decided | Returned | Trouble | ShellStarted | ShellOutput | ShellEnded
 )
 Watcher: TypeAlias = Callable[[DeskEvent], None]
 
@@ -179,8 +186,8 @@ class Branches(Protocol):
         """Return the branches, the active one first."""
         ...
 
-    def twigs(self) -> Sequence[Twig]:
-        """Return the whole tree from top to bottom."""
+    async def twigs(self) -> Sequence[Twig]:
+        """Return the whole tree from top to bottom; all of the session is read for it."""
         ...
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
@@ -288,12 +295,12 @@ class Desk(Protocol):
         """Run a command of the person; what it prints goes on record as said by them."""
         ...
 
-    async def retry(self) -> None:
-        """Try again what failed, or go on where the record stopped."""
-        ...
-
     def interrupt(self) -> None:
-        """Stop what is being said and done. Nothing happens if nothing is."""
+        """Stop what is being said and done. Nothing happens if nothing is.
+
+        What was said meanwhile and not heard comes back, as `Returned`; what a command of the
+        person has printed goes on record all the same.
+        """
         ...
 
     def decide(self, call_id: str, verdict: Verdict) -> None:

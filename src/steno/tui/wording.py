@@ -5,9 +5,9 @@ Nothing here is made harmless: that is for whoever draws it. Heads are on one li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.content import (
@@ -44,11 +44,9 @@ from steno.message import AssistantMessage, SystemMessage, ToolResultMessage, Us
 from steno.outcome import Outcome
 from steno.ports.carrier import without_secrets
 from steno.printable import counted, cut, on_one_line
-from steno.tui.block import Block, Form, Kind, State
+from steno.tui.block import Block, Form, ImageAt, Kind, State
+from steno.views import SHELL, STATUS
 
-SHELL: Final = "shell"
-"""Under which name the audit of a message has the command whose output it holds."""
-STATUS: Final = "status"
 RETRY: Final = "/retry tries again"
 _LONGEST_HEAD: Final = 160
 _TELLING: Final = ("command", "path", "pattern", "url", "uri", "query", "job", "name")
@@ -59,8 +57,6 @@ _STATES: Final = {
     Outcome.CANCELLED: State.STOPPED,
     Outcome.SKIPPED: State.STOPPED,
 }
-ImageOf: TypeAlias = Callable[[str, int], bytes | None]
-"""Returns the bytes of an image: by its entry, and the number of its block there."""
 
 
 # -- calls -----------------------------------------------------------------------------------
@@ -109,17 +105,26 @@ def _as_diff(old: str, new: str) -> str:
     return "\n".join([*removed, *[f"+{line}" for line in new.splitlines()]])
 
 
-def put_result(block: Block, result: ToolResultMessage, entry: str, image_of: ImageOf) -> None:
+def put_result(block: Block, result: ToolResultMessage, entry: str) -> None:
     """Let a call show what came of it."""
-    block.pieces.clear()
     block.is_open = False
     block.state = _STATES.get(result.outcome, State.FAILED)
     diff = (result.details or {}).get("diff")
     if result.outcome is Outcome.OK and isinstance(diff, str) and diff.strip():
-        block.body, block.form = diff, Form.DIFF
+        block.put(_below_its_name(diff, block.head), Form.DIFF)
     elif block.form is Form.PLAIN or result.outcome is not Outcome.OK:
-        block.body, block.form = result.text, Form.PLAIN
-    block.images = images_of(result.content, entry, image_of)
+        block.put(result.text, Form.PLAIN)
+    else:
+        block.put(block.body, block.form)
+    block.images = images_of(result.content, entry)
+
+
+def _below_its_name(diff: str, head: str) -> str:
+    """Return a diff without the name of the file, if the head above it ends in that name."""
+    old, _, rest = diff.partition("\n")
+    new, _, changes = rest.partition("\n")
+    is_named = old.startswith("--- ") and new.startswith("+++ ")
+    return changes if is_named and head.endswith(f" {new[4:]}") else diff
 
 
 def put_decision(block: Block, approval: Approval) -> None:
@@ -135,27 +140,39 @@ def put_decision(block: Block, approval: Approval) -> None:
 # -- messages --------------------------------------------------------------------------------
 
 
-def block_of_prompt(entry: Entry, message: UserMessage, image_of: ImageOf) -> Block:
+def block_of_prompt(entry: Entry, message: UserMessage) -> Block:
     """Return what a person said, or the command that they ran."""
     command = None if entry.audit is None else entry.audit.get(SHELL)
     if isinstance(command, str):
         status = None if entry.audit is None else entry.audit.get(STATUS)
-        block = Block(Kind.SHELL, head=f"$ {on_one_line(command)}", entry=entry.id)
+        block = block_of_command(command)
+        block.entry, block.state = entry.id, state_of_command(status)
         block.body = (message.text or "").partition("\n")[2]
-        block.state = State.DONE if status == 0 else State.FAILED
         return block
     pointers = [f"[{name_of(one)}]" for one in message.content if not isinstance(one, Text)]
     words = "\n".join(filter(None, [message.text, "  ".join(pointers)]))
-    images = images_of(message.content, entry.id, image_of)
+    images = images_of(message.content, entry.id)
     return Block(Kind.USER, body=words, entry=entry.id, images=images)
 
 
-def blocks_of_answer(entry: Entry, message: AssistantMessage, image_of: ImageOf) -> list[Block]:
+def block_of_command(command: str) -> Block:
+    """Return a command of the person of which nothing has come yet."""
+    return Block(Kind.SHELL, head=f"$ {on_one_line(command)}")
+
+
+def state_of_command(status: object) -> State:
+    """Return how a command of the person has ended; without a status it was stopped."""
+    if status is None:
+        return State.STOPPED
+    return State.DONE if status == 0 else State.FAILED
+
+
+def blocks_of_answer(entry: Entry, message: AssistantMessage) -> list[Block]:
     """Return what a model said, part by part; a call has its place among them."""
     return [
         block
         for number, part in enumerate(message.content)
-        if (block := _block_of_part(part, entry.id, number, image_of)) is not None
+        if (block := _block_of_part(part, entry.id, number)) is not None
     ]
 
 
@@ -163,7 +180,6 @@ def _block_of_part(
     part: Text | Thinking | ToolCall | InvalidToolCall | Image | Opaque,
     entry: str,
     number: int,
-    image_of: ImageOf,
 ) -> Block | None:
     match part:
         case Text():
@@ -174,10 +190,8 @@ def _block_of_part(
         case ToolCall() | InvalidToolCall():
             return block_of_call(part, entry)
         case Image():
-            data = image_of(entry, number)
-            return Block(
-                Kind.ANSWER, body=f"[{name_of(part)}]", entry=entry, images=(data,) if data else ()
-            )
+            images = (ImageAt(entry, number),)
+            return Block(Kind.ANSWER, body=f"[{name_of(part)}]", entry=entry, images=images)
         case Opaque():
             return Block(Kind.MARK, head=f"not understood: {on_one_line(part.kind)}", entry=entry)
         case _:
@@ -217,10 +231,9 @@ def name_of(block: object) -> str:
             return "something else"
 
 
-def images_of(content: tuple[object, ...], entry: str, image_of: ImageOf) -> tuple[bytes, ...]:
-    """Return the images that a message holds, as far as they are at hand."""
-    found = [image_of(entry, n) for n, block in enumerate(content) if isinstance(block, Image)]
-    return tuple([data for data in found if data is not None])
+def images_of(content: tuple[object, ...], entry: str) -> tuple[ImageAt, ...]:
+    """Return where the images are that a message holds."""
+    return tuple([ImageAt(entry, n) for n, part in enumerate(content) if isinstance(part, Image)])
 
 
 # -- everything else -------------------------------------------------------------------------

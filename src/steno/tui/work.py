@@ -6,8 +6,10 @@ Loaded when the screen has been painted; see `app` for the screen itself.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, final
 
 from steno.agent.events import Asked, CallEnded, CallStarted, Recorded, RunEnded, TurnStarted
@@ -15,7 +17,7 @@ from steno.entry import Mode
 from steno.errors import StenoError
 from steno.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.printable import on_one_line
-from steno.tui.app import Early, Terminal
+from steno.tui.app import Terminal
 from steno.tui.block import Block, Kind
 from steno.tui.chronicle import Chronicle
 from steno.tui.commands import Typed, read_command
@@ -26,11 +28,13 @@ from steno.tui.desk import (
     DeskEvent,
     Moved,
     Reply,
+    Returned,
     ShellEnded,
     ShellStarted,
     Trouble,
     Words,
 )
+from steno.tui.prompt.prompt import Prompt
 from steno.tui.screens.approvals import ApprovalPanel
 from steno.tui.screens.help import KEYS, help_text
 from steno.tui.screens.pager import PagerScreen
@@ -39,8 +43,12 @@ from steno.tui.screens.sessions import SessionsScreen
 from steno.tui.screens.tree import TreeScreen
 from steno.tui.themes import all_theme_names, theme_named
 
+_LOG: Final = logging.getLogger("steno.tui")
 _MOST_LINES: Final = 15
 """A longer reply gets a screen of its own."""
+_NOTHING: Final = Words("")
+_LONG_S: Final = 0.3
+"""What takes longer is told while it lasts."""
 _UNFINISHED: Final = "this session stopped in the middle; /retry goes on there"
 
 
@@ -52,19 +60,22 @@ class Working:
         """Take the screen and the desk."""
         self._app = app
         self._desk = desk
-        self._chronicle = Chronicle(app.transcript, desk.image)
+        self._prompt = app.prompt
+        self._status = app.status_line
+        app.transcript.fetch_images_from(desk.image)
+        self._chronicle = Chronicle(app.transcript)
         self._panel = ApprovalPanel(desk, idle_s=self._idle_s, now=app.clock)
         self._left = asyncio.Event()
 
-    async def live(self, typed: Sequence[Early]) -> None:
+    async def live(self, early: Sequence[Prompt.Submitted]) -> None:
         """Show what is there, do what was typed before, and work until the person leaves."""
-        await self._app.screen_stack[0].mount(self._panel, before=self._app.prompt)
+        await self._app.screen_stack[0].mount(self._panel, before=self._prompt)
         self._desk.watch(self._watch)
         self._show_anew()
-        for text, images in typed:
-            self.submit(text, images)
+        for sent in early:
+            self.submit(sent)
         await self._left.wait()
-        self._app.status_line.doing("leaving")
+        self._status.doing("leaving")
         await self._desk.close()
 
     def leave(self) -> None:
@@ -77,32 +88,42 @@ class Working:
         self._chronicle.tell(event)
         match event:
             case TextDelta():
-                self._app.status_line.doing("answering")
+                self._status.doing("answering")
             case ThinkingDelta():
-                self._app.status_line.doing("thinking")
+                self._status.doing("thinking")
             case ToolCallBegin(_, _, name):
-                self._app.status_line.doing(f"calling {on_one_line(name or 'a tool')}")
+                self._status.doing(f"calling {on_one_line(name or 'a tool')}")
             case TurnStarted():
-                self._app.status_line.doing(f"waiting for {on_one_line(self._desk.standing.model)}")
+                self._status.doing(f"waiting for {on_one_line(self._desk.standing.model)}")
             case CallStarted(call):
-                self._app.status_line.doing(f"running {on_one_line(call.name)}")
+                self._status.doing(f"running {on_one_line(call.name)}")
             case CallEnded():
-                self._app.status_line.doing("working")
+                self._status.doing("working")
             case Asked() | Decided():
                 self._show_pending()
             case ShellStarted(command):
-                self._app.status_line.doing(f"running {on_one_line(command)}")
+                self._status.doing(f"running {on_one_line(command)}")
             case Recorded():
                 self._show_standing()
-            case RunEnded() | ShellEnded() | Trouble():
+            case RunEnded() | ShellEnded():
+                self._rest()
+            case Trouble():
+                self._rest()
                 if not self._desk.is_running:
-                    self._app.status_line.doing(None)
-                self._show_pending()
-                self._show_standing()
+                    self._give_back(self._chronicle.unheard.abandon())
+            case Returned(words):
+                self._give_back(words)
             case Moved():
                 self._show_anew()
             case _:
                 pass
+
+    def _rest(self) -> None:
+        """Show that nothing is being done any more, if that is so."""
+        if not self._desk.is_running:
+            self._status.doing(None)
+        self._show_pending()
+        self._show_standing()
 
     def _show_anew(self) -> None:
         self._chronicle.open(self._desk.entries())
@@ -112,51 +133,56 @@ class Working:
         self._show_standing()
 
     def _show_standing(self) -> None:
-        self._app.status_line.show(self._desk.standing)
+        self._status.show(self._desk.standing)
 
     def _show_pending(self) -> None:
         pending = self._desk.pending
         self._panel.refresh_pending(pending)
         if any(one.question is not None for one in pending):
-            self._app.status_line.doing("asks you")
+            self._status.doing("asks you")
 
     def _idle_s(self) -> float:
         """Return for how long the prompt, blank and with the focus, was left alone."""
-        prompt = self._app.prompt
+        prompt = self._prompt
         is_left_alone = prompt.is_blank and prompt.has_focus_within
         return time.monotonic() - prompt.last_key_at if is_left_alone else 0.0
 
     # -- what is typed -----------------------------------------------------------------------
 
-    def submit(self, text: str, images: tuple[str | bytes, ...]) -> None:
-        """Do what was typed."""
-        if not text.strip() and not images:
+    def submit(self, sent: Prompt.Submitted) -> None:
+        """Do what was typed; only what was typed is a command, and never what was pasted."""
+        if not sent.text.strip() and not sent.images:
             return
-        if text.startswith("!"):
-            self._do(self._run_shell(text))
-        elif (typed := read_command(text)) is not None and not images:
-            self._do(self._command(text, typed))
+        command = read_command(sent.text) if sent.typed.startswith("/") else None
+        if sent.typed.startswith("!"):
+            self._do(self._run_shell(sent.text))
+        elif command is not None and not sent.images:
+            self._do(self._command(sent.text, command))
         else:
-            self._do(self._say(Words(text, images)))
+            self._do(self._say(Words(sent.text, sent.images)))
 
     async def _run_shell(self, text: str) -> None:
-        with _Kept(self, text):
+        with self._kept(Words(text)):
             await self._desk.shell(text[1:].strip())
 
     async def _say(self, words: Words) -> None:
-        steers = self._desk.is_running
-        with _Kept(self, words.text, words.images):
-            await self._desk.say(words)
-            if steers:
-                self._chronicle.queue(words.text)
+        unheard = self._chronicle.unheard
+        block = unheard.wait(words, steers=self._desk.is_running)
+        with self._kept(words):
+            try:
+                await self._desk.say(words)
+            except BaseException:
+                unheard.refuse(block)
+                raise
+            unheard.take(block)
 
     async def _command(self, text: str, typed: Typed) -> None:
-        with _Kept(self, text):
+        with self._kept(Words(text)):
             match typed:
                 case Typed("quit" | "exit", _):
                     self.leave()
                 case Typed("help", _):
-                    await self._app.push_screen_wait(PagerScreen(Reply(help_text(KEYS), "help")))
+                    self.open_help()
                 case Typed("theme", name):
                     await self._change_theme(name)
                 case Typed("tree", ""):
@@ -166,7 +192,8 @@ class Working:
                 case Typed("model", ""):
                     await self._pick_model()
                 case Typed(name, argument):
-                    self._show_reply(await self._desk.command(name, argument))
+                    with self._telling(f"/{name}"):
+                        self._show_reply(await self._desk.command(name, argument))
         self._show_standing()
 
     def _show_reply(self, reply: Reply) -> None:
@@ -174,6 +201,18 @@ class Working:
             self._chronicle.reply(reply)
         else:
             self._app.push_screen(PagerScreen(reply))
+
+    @contextmanager
+    def _telling(self, text: str) -> Generator[None]:
+        """Show what is being done, if it takes long and nothing else is, and that it is over."""
+        soon = asyncio.get_running_loop().call_later(_LONG_S, self._status.doing, text)
+        if self._desk.is_running:
+            soon.cancel()
+        try:
+            yield
+        finally:
+            soon.cancel()
+            self._rest()
 
     async def _change_theme(self, name: str) -> None:
         names = all_theme_names()
@@ -195,7 +234,8 @@ class Working:
         choices = await self._desk.models()
         name = await self._app.push_screen_wait(PickScreen("model", choices, current))
         if name and name != current:
-            self._show_reply(await self._desk.change_model(name))
+            with self._telling(f"/model {name}"):
+                self._show_reply(await self._desk.change_model(name))
 
     # -- keys --------------------------------------------------------------------------------
 
@@ -204,7 +244,7 @@ class Working:
         self._do(self._complete(typed))
 
     async def _complete(self, typed: str) -> None:
-        self._app.prompt.offer(typed, await self._desk.complete(typed))
+        self._prompt.offer(typed, await self._desk.complete(typed))
 
     def interrupt(self) -> bool:
         """Stop what is being done; tell whether there was anything."""
@@ -215,9 +255,13 @@ class Working:
     def change_mode(self) -> None:
         """Go from plan to act, or back."""
         other = Mode.ACT if self._desk.standing.mode is Mode.PLAN else Mode.PLAN
-        with _Kept(self):
+        with self._kept():
             self._desk.change_mode(other)
         self._show_standing()
+
+    def open_help(self) -> None:
+        """Show what can be typed."""
+        self._app.push_screen(PagerScreen(Reply(help_text(KEYS), "help")))
 
     def open_tree(self) -> None:
         """Show the branches."""
@@ -226,18 +270,22 @@ class Working:
     async def _walk_tree(self) -> None:
         words = (await self._app.push_screen_wait(TreeScreen(self._desk))).words
         if words is not None:
-            self._app.prompt.load(words.text, words.images)
-            self._app.prompt.focus()
+            self._take_to_prompt(words)
 
     def edit(self, block: Block) -> None:
         """Say again in a new branch, and otherwise, what a block says."""
-        if block.kind is not Kind.USER or block.entry is None:
-            self._app.status_line.say("only your own words can be edited")
-            return
-        with _Kept(self):
-            words = self._desk.branches.fork_before(block.entry)
-            self._app.prompt.load(words.text, words.images)
-            self._app.prompt.focus()
+        words = self._chronicle.unheard.reclaim(block)
+        if words is not None:
+            self._take_to_prompt(words)
+        elif block.kind is not Kind.USER or block.entry is None:
+            self._status.say("only your own words can be edited")
+        else:
+            with self._kept():
+                self._take_to_prompt(self._desk.branches.fork_before(block.entry))
+
+    def _take_to_prompt(self, words: Words) -> None:
+        self._prompt.load(words.text, words.images)
+        self._prompt.focus()
 
     def decide(self) -> None:
         """Go to what awaits a decision."""
@@ -253,33 +301,28 @@ class Working:
         try:
             await job
         except Exception as exc:  # noqa: BLE001 - a fault of ours must not take the session with it
-            kind = type(exc).__name__
-            told = f"a fault in steno: {kind}: {exc}; the session is as it was, please report this"
+            _LOG.exception("a fault in steno")
+            told = f"a fault in steno: {type(exc).__name__}: {exc}; what is on record is safe"
             self._chronicle.add(Kind.TROUBLE, told)
 
-    def tell_trouble(
-        self, trouble: Exception, text: str, images: Sequence[str | bytes] = ()
-    ) -> None:
-        """Tell what went wrong; what was typed goes back, so that it need not be typed again."""
-        self._chronicle.add(Kind.TROUBLE, str(trouble))
-        if text and self._app.prompt.is_blank:
-            self._app.prompt.load(text, tuple(images))
+    @contextmanager
+    def _kept(self, words: Words = _NOTHING) -> Generator[None]:
+        """Tell what is refused; what was typed goes back, so that it need not be typed again."""
+        try:
+            yield
+        except (StenoError, OSError) as exc:
+            self._chronicle.add(Kind.TROUBLE, str(exc))
+            self._give_back([words])
+        except Exception:
+            self._give_back([words])
+            raise
 
-
-@final
-class _Kept:
-    """Keeps what was typed, where what it asks for is refused."""
-
-    def __init__(self, work: Working, text: str = "", images: Sequence[str | bytes] = ()) -> None:
-        self._work = work
-        self._text = text
-        self._images = images
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, exc: BaseException | None, where: object) -> bool:
-        if not isinstance(exc, (StenoError, OSError)):
-            return False
-        self._work.tell_trouble(exc, self._text, self._images)
-        return True
+    def _give_back(self, words: Sequence[Words]) -> None:
+        """Put what was not said into the prompt; where somebody types, keep it beside that."""
+        unsaid = [one for one in words if one.text or one.images]
+        if unsaid and self._prompt.is_blank:
+            images = [image for one in unsaid for image in one.images]
+            self._prompt.load("\n".join([one.text for one in unsaid]), images)
+        else:
+            for one in unsaid:
+                self._chronicle.unheard.keep(one)

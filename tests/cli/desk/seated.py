@@ -19,6 +19,7 @@ from steno.tui.desk import Desk, DeskEvent, Pending, Words
 
 T = TypeVar("T")
 LIMIT_S = 20.0
+NO_SERVER = Outside(none=True)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -88,12 +89,14 @@ async def seated(
     keeps: bool = True,
     mode: str | None = None,
     flags: dict[str, Any] | None = None,
+    outside: Outside = NO_SERVER,
+    verbose: bool = False,
     **start: Any,
 ) -> AsyncGenerator[Person]:
     """Open a desk in a folder, with somebody at it."""
     loaded = load_settings(folder, flags=flags or {})
     begin = Start(folder, **start)
     async with opened_desk(
-        loaded, begin, keeps=keeps, mode=mode, outside=Outside(none=True)
+        loaded, begin, keeps=keeps, mode=mode, outside=outside, verbose=verbose
     ) as desk:
         yield Person(desk)

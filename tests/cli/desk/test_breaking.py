@@ -19,7 +19,7 @@ from steno.message import ChatMessage
 from steno.store import open_store
 from steno.tui.desk import Desk, ShellEnded, ShellOutput, Trouble, Words
 from tests.cli.desk.seated import Person, run, seated
-from tests.cli.headless import make_project
+from tests.cli.headless import make_project, speaking
 
 OFFLINE = {"model": "offline"}
 OVERTAKEN = "another program has gone on with it meanwhile"
@@ -156,6 +156,27 @@ def test_a_session_that_cannot_be_read_is_not_left_out_in_silence(
             ]
 
     run(main())
+
+
+def test_a_session_that_cannot_be_read_leaves_the_one_at_hand_and_its_model(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            await person.say("Hello?")
+            damaged = person.desk.standing.session or ""
+            await person.desk.shelf.new()
+            await person.desk.change_model("offline")
+            await person.say("read note.txt")
+            standing = person.desk.standing
+            damage_first_record(home)
+            with pytest.raises(StenoError):
+                await person.desk.shelf.resume(damaged)
+            assert person.desk.standing == standing
+            await person.say("read note.txt")
+
+    with speaking(home, "Hello."):
+        run(main())
 
 
 # -- commands without end ----------------------------------------------------------------------

@@ -51,7 +51,7 @@ def test_calls_are_decided_about_one_by_one(project: Path, home: Path) -> None:
             first, second = await person.asked("c1", "c2")
             assert first.question is not None
             assert "out/a.txt" in first.question.preview
-            assert (second.question, second.is_decided) == (None, False)
+            assert (second.question, second.verdict) == (None, None)
             assert "out/b.txt" in await desk.preview(second.call)
             assert not (project / "out/a.txt").exists()
             person.allow("c1")
@@ -83,7 +83,7 @@ def test_a_call_that_waits_behind_another_may_be_decided_about_before_it_is_aske
             await desk.say(Words("Write two files."))
             await person.asked("c1", "c2")
             person.deny("c2", "rather not")
-            assert [one.is_decided for one in desk.pending] == [False, True]
+            assert [one.verdict and one.verdict.allowed for one in desk.pending] == [None, False]
             person.allow("c1")
             ended = await person.end()
             assert ended.result.ending is Ending.DONE
@@ -96,6 +96,32 @@ def test_a_call_that_waits_behind_another_may_be_decided_about_before_it_is_aske
         run(main())
     assert (project / "out/a.txt").exists()
     assert not (project / "out/b.txt").exists()
+
+
+def test_a_call_that_was_allowed_ahead_is_asked_about_if_another_has_changed_what_it_does(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            desk = person.desk
+            await desk.say(Words("Write it twice."))
+            _, second = await person.asked("c1", "c2")
+            shown = await desk.preview(second.call)
+            person.allow("c2")
+            person.allow("c1")
+            await person.until(
+                lambda: any(one.question and one.call.id == "c2" for one in desk.pending)
+            )
+            [again] = desk.pending
+            assert again.question is not None
+            assert again.question.preview != shown
+            person.deny("c2")
+            await person.end()
+
+    same = [Call("write", {"path": "out/a.txt", "content": f"{n}\n"}, f"c{n}") for n in (1, 2)]
+    with speaking(home, same, "Done."):
+        run(main())
+    assert (project / "out/a.txt").read_text() == "1\n"
 
 
 def test_what_is_allowed_for_the_session_is_asked_about_once(project: Path, home: Path) -> None:
@@ -212,7 +238,7 @@ def test_a_question_survives_the_death_of_the_program(project: Path, home: Path)
             assert desk.is_unfinished
             assert not desk.is_running
             assert list(desk.pending) == []
-            await desk.retry()
+            await desk.command("retry")
             first, second = await person.asked("c1", "c2")
             assert first.question is not None
             assert second.question is None

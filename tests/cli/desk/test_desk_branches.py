@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from steno.aside import LARGE_IMAGE
+from steno.content import Image, ImageData, ImageFile, Text
 from steno.entry import Entry
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.message import UserMessage
@@ -103,6 +106,58 @@ def test_what_was_said_with_images_comes_back_with_them(project: Path, home: Pat
         run(main())
 
 
+def test_what_came_along_with_a_prompt_of_a_server_comes_back_with_it(project: Path) -> None:
+    small, data = (
+        Image(source=ImageData(encoded(graphic())), mime_type="image/png"),
+        encoded(graphic()),
+    )
+    content = (
+        small,
+        Text("made ready"),
+        Image(source=ImageFile("b.png")),
+        Image(source=ImageData(data), mime_type="image/png"),
+    )
+    with open_store() as store:
+        said = store.new(id="half").append(UserMessage(content), audit={"origin": "/lab:one a=b"})
+
+    async def main() -> None:
+        async with seated(project, resume="half", flags={"model": "offline"}) as person:
+            words = person.desk.branches.fork_before(said.id)
+            assert words == Words("/lab:one a=b", ("b.png", data))
+
+    run(main())
+
+
+def test_a_message_whose_image_is_gone_is_not_said_otherwise_without_it(project: Path) -> None:
+    data = encoded(graphic()) + bytes(LARGE_IMAGE)
+    with open_store() as store:
+        said = store.new(id="half").append(
+            UserMessage((Text("See?"), Image(source=ImageData(data), mime_type="image/png")))
+        )
+        [blob] = store.blobs()
+        store.remove_blob(blob.sha256)
+
+    async def main() -> None:
+        async with seated(project, resume="half", flags={"model": "offline"}) as person:
+            with pytest.raises(Missing, match="an image of this message is gone"):
+                person.desk.branches.fork_before(said.id)
+            assert list(person.desk.branches.names()) == [MAIN]
+
+    run(main())
+
+
+def test_the_tree_is_read_while_everything_else_goes_on(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            await person.say("read note.txt")
+            happened: list[str] = []
+            asyncio.get_running_loop().call_soon(happened.append, "something else")
+            assert len(await person.desk.branches.twigs()) == len(person.desk.entries())
+            assert happened
+
+    run(main())
+
+
 def test_what_a_command_printed_comes_back_as_the_command(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
@@ -122,7 +177,7 @@ def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
             await person.say("Two?")
             person.desk.branches.fork("aside", at=first.id)
             person.desk.branches.label(first.id, "one")
-            twigs = person.desk.branches.twigs()
+            twigs = await person.desk.branches.twigs()
             by_gist = {twig.gist: twig for twig in twigs}
             parting = by_gist["One."]
             assert (parting.labels, parting.is_active, parting.is_remarkable) == (

@@ -10,14 +10,13 @@ from steno.cli.desk.replies import REPLIES
 from steno.entry import Mode
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.record import MAIN
-from steno.tui.block import Form
 from steno.tui.commands import COMMANDS
 from tests.cli.desk.seated import run, seated
 from tests.cli.headless import make_project
 
 pytestmark = pytest.mark.requirement("S4-15")
 OFFLINE = {"model": "offline"}
-OF_THE_TERMINAL = ("quit", "theme")
+OF_THE_TERMINAL = ("help", "quit", "theme", "tree")
 
 
 @pytest.fixture
@@ -55,43 +54,38 @@ def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) 
     run(main())
 
 
-def test_help_lists_every_command(project: Path) -> None:
-    async def main() -> str:
+@pytest.mark.parametrize("name", ["model", "resume"])
+def test_what_a_terminal_offers_a_list_for_has_to_be_named_at_the_desk(
+    project: Path, name: str
+) -> None:
+    async def main() -> None:
         async with seated(project, flags=OFFLINE) as person:
-            return (await person.desk.command("help")).text
+            with pytest.raises(InvalidValue, match=f"/{name}: say which"):
+                await person.desk.command(name)
 
-    told = run(main())
-    assert all(f"`/{command.name}" in told for command in COMMANDS)
+    run(main())
 
 
 def test_commands_change_what_is_at_hand(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags=OFFLINE) as person:
             desk = person.desk
-            assert "`offline/assistant`" in (await desk.command("model")).text
             assert "`act`" in (await desk.command("mode")).text
             assert "`plan`" in (await desk.command("mode", "plan")).text
             assert desk.standing.mode is Mode.PLAN
             with pytest.raises(InvalidValue, match="plan, act"):
                 await desk.command("mode", "dream")
-            assert "no sessions yet" in (await desk.command("resume")).text
-            assert "Nothing has been said" in (await desk.command("tree")).text
             await desk.command("rename", "The *answer*")
             await person.say("read note.txt")
             assert desk.standing.title == "The *answer*"
             await desk.command("label", "first")
             await desk.command("fork", "aside")
             assert desk.standing.branch == "aside"
-            tree = await desk.command("tree")
-            assert tree.form is Form.CODE
-            assert "[first]" in tree.text
-            assert "<- aside (active)" in tree.text
+            labels = [twig.labels for twig in await desk.branches.twigs() if twig.labels]
+            assert labels == [("first",)]
             first = desk.standing.session
             await desk.command("new", "Another")
-            listed = (await desk.command("resume")).text
-            assert "The \\*answer\\*" in listed
             assert first is not None
-            assert first[:13] in listed
             await desk.command("resume", first)
             assert desk.standing.session == first
             await desk.command("rename", "Done")

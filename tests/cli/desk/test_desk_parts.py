@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -85,46 +84,15 @@ async def asked(questions: Questions, *all_of_them: Question) -> list[asyncio.Ta
     return tasks
 
 
-@pytest.fixture
-def told() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def changed(told: list[str]) -> Callable[[], None]:
-    return lambda: told.append("changed")
-
-
 @pytest.mark.requirement("S2-18")
-def test_a_rule_answers_the_other_questions_that_it_covers(
-    changed: Callable[[], None], told: list[str]
-) -> None:
-    async def main() -> None:
-        questions = Questions(changed)
-        one, other, elsewhere = await asked(
-            questions, question("c1", "src/a"), question("c2", "src/b"), question("c3", "docs/c")
-        )
-        assert [pending.call.id for pending in questions.pending(())] == ["c1", "c2", "c3"]
-        questions.decide("c1", Verdict(allowed=True, actor="ada", scope=Scope.SESSION), {})
-        assert [pending.call.id for pending in questions.pending(())] == ["c3"]
-        assert (await one).scope is Scope.SESSION
-        assert await other == Verdict(
-            allowed=True, actor="ada", reason="the rule write(src/**) covers it"
-        )
-        questions.decide("c3", Verdict(allowed=False, actor="ada"), {})
-        assert not (await elsewhere).allowed
-        assert told.count("changed") == 5
-
-    run(main())
-
-
-def test_who_says_no_or_only_once_answers_one_question(changed: Callable[[], None]) -> None:
+def test_a_verdict_answers_one_question_whatever_its_scope() -> None:
     async def main() -> None:
         for verdict in (
             Verdict(allowed=True, actor="ada"),
+            Verdict(allowed=True, actor="ada", scope=Scope.SESSION),
             Verdict(allowed=False, actor="ada", scope=Scope.SESSION),
         ):
-            questions = Questions(changed)
+            questions = Questions(lambda: None)
             one, other = await asked(questions, question("c1", "src/a"), question("c2", "src/b"))
             questions.decide("c1", verdict, {})
             assert await one == verdict
@@ -136,11 +104,9 @@ def test_who_says_no_or_only_once_answers_one_question(changed: Callable[[], Non
     run(main())
 
 
-def test_what_was_decided_ahead_is_not_about_a_call_with_other_arguments(
-    changed: Callable[[], None],
-) -> None:
+def test_what_was_decided_ahead_is_not_about_a_call_with_other_arguments() -> None:
     async def main() -> None:
-        questions, later = Questions(changed), question("c2", "src/b")
+        questions, later = Questions(lambda: None), question("c2", "src/b")
         other_call = ToolCall(id="c2", name="write", arguments='{"path": "/"}')
         await asked(questions, question("c1", "src/a"))
         questions.decide("c2", Verdict(allowed=True, actor="ada"), {"c2": other_call})

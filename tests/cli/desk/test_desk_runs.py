@@ -133,7 +133,7 @@ def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
             assert person.desk.is_unfinished
             assert person.said == []
             (project / "later.txt").write_text("now it is there\n", "utf-8")
-            await person.desk.retry()
+            await person.desk.command("retry")
             await person.end(1)
             assert person.said == ["What is in @later.txt?", "I see."]
             assert not person.desk.is_unfinished
@@ -171,7 +171,7 @@ def test_an_answer_that_was_interrupted_can_be_had_anew(project: Path, home: Pat
             gate.set()
             assert ended.result.ending is Ending.INTERRUPTED
             assert not person.desk.is_running
-            await person.desk.retry()
+            await person.desk.command("retry")
             await person.end(1)
             assert person.said == ["Tell me.", "The end."]
             assert Rewind in kinds(person)
@@ -305,7 +305,7 @@ def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -
                 desk.change_model("offline"),
                 desk.shelf.new(),
                 desk.shelf.resume("last"),
-                desk.retry(),
+                desk.command("retry"),
                 desk.command("compact"),
                 desk.command("fork"),
                 desk.command("label", "here"),
@@ -408,10 +408,10 @@ def test_only_what_is_unfinished_or_broken_can_be_tried_again(project: Path) -> 
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
             with pytest.raises(Missing):
-                await person.desk.retry()
+                await person.desk.command("retry")
             await person.say("read note.txt")
             with pytest.raises(Missing):
-                await person.desk.retry()
+                await person.desk.command("retry")
             assert len(person.told(RunEnded)) == 1
 
     run(main())

@@ -35,7 +35,7 @@ def test_who_opens_a_desk_and_leaves_it_leaves_no_session_behind(project: Path) 
         async with seated(project, flags=OFFLINE) as person:
             desk = person.desk
             assert list(desk.entries()) == []
-            assert list(desk.branches.twigs()) == []
+            assert list(await desk.branches.twigs()) == []
             assert list(desk.branches.names()) == [MAIN]
             assert (desk.is_running, desk.is_unfinished, list(desk.pending)) == (False, False, [])
             desk.change_mode(Mode.PLAN)
@@ -227,10 +227,10 @@ def test_the_words_of_a_person_are_the_last_on_record_until_they_are_answered(
     async def main() -> None:
         async with seated(project, resume="half", flags=OFFLINE) as person:
             assert person.desk.is_unfinished
-            await person.desk.retry()
+            await person.desk.command("retry")
             await person.end()
             assert not person.desk.is_unfinished
             with pytest.raises(Missing, match="has been answered"):
-                await person.desk.retry()
+                await person.desk.command("retry")
 
     run(main())

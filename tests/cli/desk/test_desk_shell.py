@@ -104,6 +104,27 @@ def test_what_a_command_prints_while_the_agent_works_steers_it(project: Path, ho
         run(main())
 
 
+def test_a_session_is_called_by_the_first_words_and_not_by_a_command_before_them(
+    project: Path,
+) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            for _ in range(10):
+                await person.desk.shell("echo hello")
+                await person.until(lambda: not person.desk.is_running)
+                assert person.desk.standing.title == ""
+            await person.say("read note.txt")
+            assert person.desk.standing.title == "read note.txt"
+            await person.desk.shelf.new()
+            await person.desk.shell("echo hello")
+            await person.until(lambda: not person.desk.is_running)
+            await person.say("list .")
+            [kept, _] = await person.desk.shelf.sessions()
+            assert kept.title == "list ."
+
+    run(main())
+
+
 def test_a_command_is_refused_where_its_output_could_not_be_recorded(project: Path) -> None:
     with open_store() as store:
         half = store.new([ChatMessage.user("Read it.")], id="half")

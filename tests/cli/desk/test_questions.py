@@ -18,13 +18,13 @@ YES = Verdict(allowed=True, actor="ann")
 NO = Verdict(allowed=False, actor="ann")
 
 
-def question(id: str) -> Question:
-    return Question(call=CALLS[id], capability=Capability.WRITE, subjects=(id,))
+def question(id: str, preview: str = "") -> Question:
+    return Question(call=CALLS[id], capability=Capability.WRITE, subjects=(id,), preview=preview)
 
 
-async def asked(questions: Questions, id: str) -> asyncio.Task[Verdict]:
+async def asked(questions: Questions, id: str, preview: str = "") -> asyncio.Task[Verdict]:
     """Ask about a call, and return who waits for the answer."""
-    task = asyncio.create_task(questions.ask(question(id)))
+    task = asyncio.create_task(questions.ask(question(id, preview)))
     await asyncio.sleep(0)
     return task
 
@@ -53,6 +53,52 @@ def test_what_has_its_answer_is_not_pending_and_cannot_be_answered_again() -> No
         assert await first == NO
         questions.decide("c2", YES, CALLS)
         assert await second == YES
+
+    run(main())
+
+
+def test_what_was_decided_ahead_is_listed_with_its_verdict_until_it_is_asked() -> None:
+    async def main() -> None:
+        told: list[list[tuple[str, Verdict | None]]] = []
+        waiting = dict(CALLS)
+
+        def listed() -> list[tuple[str, Verdict | None]]:
+            return [(one.call.id, one.verdict) for one in questions.pending(waiting.values())]
+
+        questions = Questions(lambda: told.append(listed()))
+        first = await asked(questions, "c1")
+        questions.decide("c2", NO, CALLS)
+        assert listed() == [("c1", None), ("c2", NO), ("c3", None)]
+        questions.decide("c1", YES, CALLS)
+        assert await first == YES
+        del waiting["c1"]
+        assert listed() == [("c2", NO)]  # while the first call runs, and nothing is asked
+        questions.decide("c2", YES, waiting)
+        told.clear()
+        assert await questions.ask(question("c2")) == YES
+        assert told == [[]]
+
+    run(main())
+
+
+@pytest.mark.parametrize("verdict", [YES, NO])
+@pytest.mark.parametrize("now", ["as it was", "something else"])
+def test_who_allowed_ahead_what_was_shown_is_asked_anew_if_it_would_do_something_else(
+    verdict: Verdict, now: str
+) -> None:
+    async def main() -> None:
+        questions = Questions(lambda: None)
+        first = await asked(questions, "c1")
+        questions.show(CALLS["c2"], "as it was")
+        questions.decide("c2", verdict, CALLS)
+        questions.decide("c1", YES, CALLS)
+        await first
+        second = await asked(questions, "c2", now)
+        is_asked_anew = now != "as it was" and verdict.allowed
+        assert [one.call.id for one in questions.pending([])] == ["c2"][:is_asked_anew]
+        if is_asked_anew:
+            questions.decide("c2", NO, CALLS)
+        assert await second == (NO if is_asked_anew else verdict)
 
     run(main())
 

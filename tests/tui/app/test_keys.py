@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -57,6 +59,19 @@ def test_whoever_runs_the_terminal_gets_the_error(
     monkeypatch.setattr("textual.app.App.run", run)  # there is no terminal to run in
     with pytest.raises(type(fault), match=str(fault)):
         run_terminal(opened, theme="steno-dark", history=None)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_closes_the_desk_and_is_the_exit_status(number: signal.Signals) -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        os.kill(os.getpid(), number)
+        await person.until(lambda: not person.app.is_running)
+
+    app = sit(desk, scene)
+    assert desk.is_closed
+    assert app.status == 128 + number
 
 
 def test_the_desk_is_closed_behind_who_leaves() -> None:
@@ -114,6 +129,23 @@ def test_ctrl_c_clears_then_interrupts_and_leaves_only_twice() -> None:
         assert not desk.is_closed
         await person.press("ctrl+c")
         await person.until(lambda: desk.is_closed)
+
+    sit(desk, scene)
+
+
+def test_ctrl_c_copies_what_is_marked_and_the_next_one_interrupts() -> None:
+    desk = FakeDesk(talk("how do I list files", "use ls"))
+
+    async def scene(person: Person) -> None:
+        begin(desk, "and hidden ones?")
+        await person.sees("hidden ones")
+        person.app.transcript.text_select_all()
+        await person.press("ctrl+c")
+        assert "use ls" in person.app.clipboard
+        assert desk.asked == []
+        await person.press("ctrl+c")
+        assert desk.asked == [("interrupt",)]
+        end(desk)
 
     sit(desk, scene)
 

@@ -233,6 +233,31 @@ def test_a_command_for_the_shell_is_shown_with_what_it_prints() -> None:
     sit(desk, scene)
 
 
+@pytest.mark.parametrize("sign", ["!rm -rf x", "/quit"])
+def test_what_was_pasted_is_said_and_never_run(sign: str) -> None:
+    desk = FakeDesk()
+    pasted = sign + " " * 600 + "# and more"
+
+    async def scene(person: Person) -> None:
+        person.app.prompt.paste(pasted)
+        await person.press("enter")
+        await person.until(lambda: desk.asked == [("say", Words(pasted))])
+
+    sit(desk, scene)
+
+
+def test_a_command_takes_what_was_pasted_behind_it() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        await person.type("/rename ")
+        person.app.prompt.paste("x" * 700)
+        await person.press("enter")
+        await person.until(lambda: desk.asked == [("command", "rename", "x" * 700)])
+
+    sit(desk, scene)
+
+
 # -- scrolling -----------------------------------------------------------------------------------
 
 

@@ -114,7 +114,7 @@ def test_what_is_said_during_a_turn_is_heard_at_the_next_step(project: Path, hom
 def test_a_call_that_is_allowed_once_is_done_and_shown_as_a_diff(project: Path, home: Path) -> None:
     async def scene(person: Person) -> None:
         await person.enter("One more.")
-        await person.sees("⏸ edit note.txt", "-forty-two", "+forty-three", "asks you")
+        await person.sees("? edit note.txt", "-forty-two", "+forty-three", "asks you")
         assert decisions()[-1] == (ApprovalStatus.PENDING, None)
         await person.decide("o", "once")
         await person.sees("✓ edit note.txt", "Done.", "idle")
@@ -135,7 +135,7 @@ def test_a_call_that_is_allowed_once_is_done_and_shown_as_a_diff(project: Path, 
 def test_a_call_that_is_denied_is_not_done(project: Path, home: Path) -> None:
     async def scene(person: Person) -> None:
         await person.enter("Write it.")
-        await person.sees("⏸ write out/a.txt")
+        await person.sees("? write out/a.txt")
         await person.decide("d", "deny")
         await person.sees("⊘ write out/a.txt", "I see.", "idle")
 
@@ -149,7 +149,7 @@ def test_a_call_that_is_denied_is_not_done(project: Path, home: Path) -> None:
 def test_a_reason_goes_to_the_model(project: Path, home: Path) -> None:
     async def scene(person: Person) -> None:
         await person.enter("Write it.")
-        await person.sees("⏸ write out/a.txt")
+        await person.sees("? write out/a.txt")
         await person.decide("r", "deny with reason")
         await person.sees("why not?")
         await person.type("use the other folder")
@@ -168,7 +168,7 @@ def test_a_reason_goes_to_the_model(project: Path, home: Path) -> None:
 def test_who_goes_back_to_the_prompt_has_decided_nothing(project: Path, home: Path) -> None:
     async def scene(person: Person) -> None:
         await person.enter("Write it.")
-        await person.sees("⏸ write out/a.txt")
+        await person.sees("? write out/a.txt")
         await person.press("ctrl+g")
         assert not person.app.prompt.has_focus_within
         await person.press("escape")
@@ -191,7 +191,7 @@ def test_a_question_comes_to_whoever_waits_and_to_nobody_who_types(
     async def scene(person: Person) -> None:
         await person.enter("Write it.")
         await person.type("by the way")
-        await person.sees("⏸ write out/a.txt")
+        await person.sees("? write out/a.txt")
         await person.pilot.pause(1.5)  # long enough for whoever only waits
         assert person.app.prompt.has_focus_within
         await person.press("ctrl+c")

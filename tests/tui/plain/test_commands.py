@@ -22,6 +22,7 @@ from tests.tui.fake_desk import FakeDesk
 from tests.tui.plain.sitting import Person, at_terminal, through_a_pipe
 from tests.tui.stage import HOSTILE
 
+_QUOTES = '"""'
 EXCHANGES = [
     message
     for number in range(1, 6)
@@ -224,3 +225,9 @@ def test_lines_know_nothing_of_a_full_screen() -> None:
         "sys.exit(any(name.split('.')[0] in ('textual', 'rich') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", look], timeout=60, check=False).returncode == 0
+
+
+def test_a_text_of_several_lines_is_never_run_as_a_command() -> None:
+    person = through_a_pipe(f"{_QUOTES}!rm -r out\nand more{_QUOTES}\n!ls\n")
+    assert person.desk.asked == [("shell", "ls")]
+    assert "Trouble: shell: a command is one line; type it without the others\n" in person.said

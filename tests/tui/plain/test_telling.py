@@ -25,7 +25,15 @@ from steno.entry import Entry, Resolution, ResolutionStatus
 from steno.errors import Overloaded, Unresolved
 from steno.event import TextDelta, ThinkingDelta
 from steno.outcome import Outcome
-from steno.tui.desk import DeskEvent, ShellEnded, ShellOutput, ShellStarted, Trouble
+from steno.tui.desk import (
+    DeskEvent,
+    Returned,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+    Trouble,
+    Words,
+)
 from steno.tui.plain.telling import Teller
 from steno.tui.plain.voice import Voice
 from steno.tui.wording import RETRY
@@ -214,3 +222,16 @@ def test_nothing_that_anybody_writes_acts_on_the_terminal_or_looks_like_ours() -
     assert not any(
         line.startswith(("Notice: fake", "Result: fake", "Shell: fake")) for line in lines
     )
+
+
+def test_what_was_said_and_not_heard_is_said_to_be_so() -> None:
+    out = io.StringIO()
+    teller = Teller(Voice(out, {}))
+    teller.queue("be brief")
+    teller.tell(Returned((Words("be brief"), Words("one\x1b[2J\ntwo"))))
+    teller.tell(*recorded(ChatMessage.user("be brief")))
+    lines = out.getvalue().split("\n")
+    assert lines[1] == "Not said: be brief"
+    assert lines[2] == "Not said:"
+    assert "\x1b" not in out.getvalue()
+    assert "Heard" not in out.getvalue()

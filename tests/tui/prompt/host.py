@@ -30,6 +30,8 @@ class Host(App[None]):
         super().__init__()
         self.history = History(history)
         self.sent: list[tuple[str, tuple[str | bytes, ...]]] = []
+        self.as_typed: list[str] = []
+        """What was sent, as it stood there."""
         self.typed: list[str] = []
         self.told: list[str] = []
         self.interrupts = 0
@@ -65,6 +67,7 @@ class Host(App[None]):
     @on(Prompt.Submitted)
     def note_sent(self, message: Prompt.Submitted) -> None:
         self.sent.append((message.text, message.images))
+        self.as_typed.append(message.typed)
 
     @on(Prompt.Completing)
     def note_typed(self, message: Prompt.Completing) -> None:

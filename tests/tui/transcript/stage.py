@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.pilot import Pilot
 
 from steno.tui.block import Block, Kind
+from steno.tui.transcript.gallery import ImageOf, no_image
 from steno.tui.transcript.view import Transcript
 
 PATIENCE = 200
@@ -43,11 +44,18 @@ class Stage(App[None]):
 Scene = Callable[[Stage, Transcript, Pilot[None]], Awaitable[None]]
 
 
-def play(scene: Scene, blocks: Sequence[Block], *, size: tuple[int, int] = (60, 20)) -> None:
+def play(
+    scene: Scene,
+    blocks: Sequence[Block],
+    *,
+    size: tuple[int, int] = (60, 20),
+    image_of: ImageOf = no_image,
+) -> None:
     async def run() -> None:
         app = Stage()
         async with app.run_test(size=size) as pilot:
             transcript = app.query_one(Transcript)
+            transcript.fetch_images_from(image_of)
             transcript.show(blocks)
             transcript.focus()
             await pilot.pause()

@@ -96,7 +96,7 @@ def test_words_of_thinking_are_counted_while_it_grows() -> None:
 @pytest.mark.parametrize(
     ("state", "mark"),
     [
-        (State.WAITING, "⏸"),
+        (State.WAITING, "?"),
         (State.RUNNING, "●"),
         (State.DONE, "✓"),
         (State.FAILED, "✗"),

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from textual.pilot import Pilot
 
-from steno.tui.block import Block, Kind
+from steno.tui.block import Block, ImageAt, Kind
 from steno.tui.transcript.view import Transcript
 from tests.tui.transcript.stage import Stage, mixed, play, screen, until, words
 
@@ -115,27 +115,63 @@ def test_another_theme_draws_anew_in_its_colours_and_moves_nothing() -> None:
     play(scene, mixed(50))
 
 
-def test_an_image_is_drawn_when_it_is_ready() -> None:
+def pixels() -> bytes:
     buffer = BytesIO()
     Image.new("RGB", (8, 8), (9, 9, 9)).save(buffer, "PNG")
+    return buffer.getvalue()
 
+
+LOOK = Block(Kind.USER, body="look", images=(ImageAt("e1", 0),))
+
+
+def test_an_image_is_drawn_when_it_is_ready() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
         assert screen(transcript).count("  ▎ ▀▀▀▀▀▀▀▀") == 4
 
-    play(scene, [Block(Kind.USER, body="look", images=(buffer.getvalue(),))])
+    play(scene, [LOOK], image_of=lambda entry, number: pixels())
 
 
 def test_without_colours_an_image_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    buffer = BytesIO()
-    Image.new("RGB", (8, 8), (9, 9, 9)).save(buffer, "PNG")
 
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
         assert not any("▀" in line for line in screen(transcript))
 
-    play(scene, [Block(Kind.USER, body="look", images=(buffer.getvalue(),))])
+    play(scene, [LOOK], image_of=lambda entry, number: pixels())
+
+
+def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
+    fetched: list[tuple[str, int]] = []
+
+    def image_of(entry: str, number: int) -> bytes:
+        fetched.append((entry, number))
+        return pixels()
+
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
+        seen = set(fetched)
+        assert ("e99", 0) in seen
+        assert len(seen) < 20
+        transcript.touch(transcript.blocks[-1])
+        await until(pilot, lambda: not transcript._awaits_redraw)
+        assert len(fetched) == len(seen)
+
+    images = [(ImageAt(f"e{number}", 0),) for number in range(100)]
+    play(scene, [Block(Kind.USER, body="look", images=one) for one in images], image_of=image_of)
+
+
+def test_an_image_that_is_at_hand_later_is_drawn_then() -> None:
+    at_hand: list[bytes] = []
+
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        assert not any("image" in line for line in screen(transcript))
+        at_hand.append(pixels())
+        transcript.touch(LOOK)
+        await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
+
+    play(scene, [LOOK], image_of=lambda entry, number: at_hand[0] if at_hand else None)
 
 
 def test_the_view_loads_nothing_that_an_empty_screen_does_without() -> None:

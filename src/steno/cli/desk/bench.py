@@ -7,12 +7,13 @@ Until then there is a conversation in memory, which holds no more than the mode.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from steno.agent import Agent, Notice, NoticeCode, Recorded, Runner
 from steno.cli.choosing import choose_model
@@ -29,19 +30,21 @@ from steno.cli.configuration import Loaded
 from steno.cli.desk.ledger import Ledger
 from steno.cli.desk.questions import Questions
 from steno.cli.desk.scene import Scene
+from steno.cli.folding import Folding
 from steno.cli.listing import shown_folder
 from steno.cli.opening import Outside
 from steno.cli.session import new_session, set_mode
 from steno.conversation import Conversation
 from steno.entry import Entry, Mode, Rewind
 from steno.errors import StenoError
-from steno.message import UserMessage
 from steno.ports import Approver
 from steno.providers.finding import Found
 from steno.providers.prices import price_of
 from steno.store import Store
 from steno.store.store import NEARBY, title_of
 from steno.tui.desk import Decided, DeskEvent, Moved, Standing, Trouble, Watcher
+
+_logger: Final = logging.getLogger("steno.cli")
 
 
 class Site(NamedTuple):
@@ -56,6 +59,16 @@ class Site(NamedTuple):
     """Is told what is waited for."""
     approver: Approver | None = None
     """Who decides in place of the person."""
+    verbose: bool = False
+    """Whether each thing that a server does not look at is told by itself."""
+
+
+class OnRecord(NamedTuple):
+    """A session that can be gone on with, and what is known of it."""
+
+    conversation: Conversation
+    title: str
+    notes: tuple[str, ...]
 
 
 @final
@@ -79,12 +92,15 @@ class Bench:
         self.title = ""
         self._prompt = ""
         self._agent: Agent | None = None
+        self._folding = Folding()
+        """What the server of this agent does not look at."""
         self._room: int | None = None
         """How much the model reads at once."""
         self._ledger = Ledger(cache(price_of))
         self._equipped = AsyncExitStack()
         self._watcher: Watcher | None = None
         self._untold: list[DeskEvent] = []
+        self._has_stumbled = False
         self._noted: set[str] = set()
 
     # -- who watches -------------------------------------------------------------------------
@@ -104,10 +120,28 @@ class Bench:
         """Tell who watches what happens; what has to be known waits for somebody."""
         if isinstance(event, Recorded):
             self._take_note_of(event.entry)
-        if self._watcher is not None:
+        if not self.site.verbose:
+            if isinstance(event, Notice) and self._folding.takes(event):
+                return
+            if told := self._folding.told():
+                self.tell(Notice(NoticeCode.CONTEXT, told))
+        if self._watcher is None:
+            if isinstance(event, (Notice, Trouble)):
+                self._untold.append(event)
+            return
+        try:
             self._watcher(event)
-        elif isinstance(event, (Notice, Trouble)):
-            self._untold.append(event)
+        except Exception as exc:  # noqa: BLE001 - whoever works goes on, whatever a face makes of it
+            self._stumble(event, exc)
+
+    def _stumble(self, event: DeskEvent, exc: Exception) -> None:
+        """Say that a face has a fault; once, since it may have it with every word."""
+        if not self._has_stumbled:
+            self._has_stumbled = True
+            name = type(event).__name__
+            _logger.error("desk: who watches failed at %s", name, exc_info=exc)
+            fault = f"{type(exc).__name__}: {exc}"
+            self.tell(Trouble(f"a fault in steno: {fault}; what is on record is safe"))
 
     def note(self, texts: Iterable[str]) -> None:
         """Tell what a person should know of how things are; once."""
@@ -118,10 +152,14 @@ class Bench:
 
     # -- how things stand --------------------------------------------------------------------
 
-    def check_idle(self) -> None:
-        """Refuse what cannot be done while something runs. Raises StenoError."""
+    def check_open(self) -> None:
+        """Refuse what cannot begin any more. Raises StenoError."""
         if self.is_closed:
             raise StenoError("desk: it is closed")
+
+    def check_idle(self) -> None:
+        """Refuse what cannot be done while something runs. Raises StenoError."""
+        self.check_open()
         if self.is_agent_at_work:
             raise StenoError("the agent is at work; interrupt it, or wait until it is done")
         if self.is_shell_at_work:
@@ -133,6 +171,7 @@ class Bench:
         if self._agent is None:
             runner = Runner(self.site.store)
             self._agent = self.equipment.agent_for(self.conversation, runner=runner)
+            self._folding = Folding()
         return self._agent
 
     @property
@@ -171,11 +210,7 @@ class Bench:
             self._ledger.read(self.conversation.past())
         else:
             self._ledger.add(entry)
-        if isinstance(entry.payload, UserMessage) and not self.title:
-            self.title = self._first_question()
-
-    def _first_question(self) -> str:
-        return title_of(islice(self.conversation.past(), NEARBY))
+        self.title = self.title or title_of([entry])
 
     # -- the session -------------------------------------------------------------------------
 
@@ -202,13 +237,18 @@ class Bench:
         for entry in begun.past():
             self.tell(Recorded(entry))
 
-    def go_on_with(self, conversation: Conversation) -> None:
+    def read(self, conversation: Conversation) -> OnRecord:
+        """Read a session that is on record, from any thread; nothing is taken yet."""
+        store, entries = self.site.store, conversation.past()
+        title = store.header(conversation.id).title or title_of(islice(entries, NEARBY))
+        notes = notes_on_session(store, conversation, self.site.folder)
+        return OnRecord(conversation, title, tuple(notes))
+
+    def go_on_with(self, session: OnRecord) -> None:
         """Take a session that is on record."""
-        header = self.site.store.header(conversation.id)
-        self._take(conversation, is_begun=True, title=header.title or "")
-        self.title = self.title or self._first_question()
-        self._ledger.read(conversation.past())
-        self.note(notes_on_session(self.site.store, conversation, self.site.folder))
+        self._take(session.conversation, is_begun=True, title=session.title)
+        self._ledger.read(session.conversation.past())
+        self.note(session.notes)
 
     def _take(self, conversation: Conversation, *, is_begun: bool, title: str) -> None:
         self.conversation, self.is_begun, self.title = conversation, is_begun, title
@@ -242,12 +282,15 @@ class Bench:
         equipment = await stack.enter_async_context(opener)
         if self.is_closed:
             await stack.aclose()
-            raise StenoError("desk: it is closed")
+        self.check_open()
         last, self._equipped = self._equipped, stack
         self.equipment, self._agent = equipment, None
         target = equipment.target
         self._room = target.context_tokens
-        await last.aclose()
+        try:
+            await last.aclose()
+        except Exception:
+            _logger.exception("desk: what the last model worked with was not closed")
         self.note((*equipment.notes, *notes_on(equipment, site.folder)))
         if target.tools is False:
             self.note([f"{found.name} calls no tools: it can only talk"])

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import final
 
 from steno.agent import Recorded
 from steno.cli.desk.bench import Bench
 from steno.cli.desk.overtaken import unless_overtaken
-from steno.cli.drawing import Shape, folded
+from steno.cli.drawing import Shape
 from steno.cli.log import Log, check_label
 from steno.cli.session import free_name
 from steno.cli.words import gist_of, type_of
-from steno.content import Image, ImageData, ImageFile, ImageUrl
+from steno.content import Block, Image, ImageBlob, ImageData, ImageFile, ImageUrl
 from steno.entry import Entry
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.message import UserMessage
+from steno.store import Store
 from steno.tui.desk import Twig, Words
-from steno.tui.wording import SHELL
+from steno.views import SHELL
 
 
 @final
@@ -34,23 +37,12 @@ class Boughs:
         others = [name for name in conversation.branches if name != conversation.branch]
         return [conversation.branch, *others]
 
-    def twigs(self) -> Sequence[Twig]:
-        """Return the whole tree from top to bottom."""
-        if not self._bench.is_begun:
+    async def twigs(self) -> Sequence[Twig]:
+        """Return the whole tree from top to bottom; it is read in a thread."""
+        bench = self._bench
+        if not bench.is_begun:
             return []
-        shape = Shape(self.log())
-        return [_twig(shape, row.rails, row.entry) for row in shape.rows() if row.entry is not None]
-
-    def drawn(self) -> str:
-        """Return the tree as lines of text."""
-        lines = folded(Shape(self.log()), is_whole=False) if self._bench.is_begun else ()
-        pieces = [[one if isinstance(one, str) else one[0] for one in line] for line in lines]
-        return "\n".join(["".join(line).rstrip() for line in pieces])
-
-    def log(self) -> Log:
-        """Read all of the session, without a word to the terminal."""
-        store, session = self._bench.site.store, self._bench.conversation.id
-        return Log(store.header(session), store.records(session))
+        return await asyncio.to_thread(_twigs, bench.site.store, bench.conversation.id)
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         """Begin a branch behind an entry, or behind the last one, and go over; return its name."""
@@ -67,7 +59,7 @@ class Boughs:
         found = conversation.entry(entry)
         if not isinstance(found.payload, UserMessage):
             raise InvalidValue("fork: only what you have said can be said otherwise")
-        words = _words_of(found, conversation.bring_back(found.payload))
+        words = _words_of(found, _whole(conversation.bring_back(found.payload)))
         with unless_overtaken(self._bench):
             if found.parent is not None:
                 conversation.fork(name, at=found.parent)
@@ -114,6 +106,11 @@ class Boughs:
         self._bench.move()
 
 
+def _twigs(store: Store, session: str) -> list[Twig]:
+    shape = Shape(Log(store.header(session), store.records(session)))
+    return [_twig(shape, row.rails, row.entry) for row in shape.rows() if row.entry is not None]
+
+
 def _twig(shape: Shape, rails: str, entry: Entry) -> Twig:
     log = shape.log
     return Twig(
@@ -129,21 +126,35 @@ def _twig(shape: Shape, rails: str, entry: Entry) -> Twig:
     )
 
 
+def _whole(message: UserMessage) -> UserMessage:
+    """Return a message that can be said again. Raises Missing if an image of it is gone."""
+    if any(isinstance(one, Image) and isinstance(one.source, ImageBlob) for one in message.content):
+        raise Missing("fork: an image of this message is gone; fork behind it, and say it anew")
+    return message
+
+
 def _words_of(entry: Entry, message: UserMessage) -> Words:
     """Return what a person typed to say something."""
     audit = entry.audit or {}
     command, origin = audit.get(SHELL), audit.get("origin")
     if isinstance(command, str):
         return Words(f"!{command}")
-    if isinstance(origin, str):
-        return Words(origin)
-    text, images = message.text or "", list[str | bytes]()
-    for block in message.content:
+    if isinstance(origin, str):  # what came along stands behind what a server has made of it
+        pasted = list(takewhile(lambda one: isinstance(one, Image), reversed(message.content)))
+        return Words(origin, _images_of(reversed(pasted), origin))
+    text = message.text or ""
+    return Words(text, _images_of(message.content, text))
+
+
+def _images_of(blocks: Iterable[Block], text: str) -> tuple[str | bytes, ...]:
+    """Return the images among blocks, but for those that the words point at already."""
+    images: list[str | bytes] = []
+    for block in blocks:
         source = block.source if isinstance(block, Image) else None
         if isinstance(source, ImageData):
             images.append(source.data)
         elif isinstance(source, (ImageFile, ImageUrl)):
             name = source.path if isinstance(source, ImageFile) else source.url
-            if f"@{name}" not in text:  # else the words point at it already
+            if f"@{name}" not in text:
                 images.append(name)
-    return Words(text, tuple(images))
+    return tuple(images)

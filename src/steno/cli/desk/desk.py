@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final, final
 
 from steno.agent.gate import last_decision
@@ -21,16 +21,15 @@ from steno.cli.desk.boughs import Boughs
 from steno.cli.desk.completing import complete
 from steno.cli.desk.models import list_models
 from steno.cli.desk.own import OwnCommands
+from steno.cli.desk.pictures import Pictures
 from steno.cli.desk.shelved import Shelved
 from steno.cli.desk.switching import change_mode, change_model
 from steno.cli.desk.working import Work
 from steno.cli.opening import Outside
 from steno.cli.session import Start, go_on, open_session
-from steno.content import Image, ImageBlob, ImageData
 from steno.conversation import Conversation
-from steno.entry import ApprovalStatus, Entry, Mode, Resolution
-from steno.errors import Damaged, Missing
-from steno.message import Message
+from steno.entry import ApprovalStatus, Entry, Mode
+from steno.errors import ToolFailed
 from steno.ports import Approver, Verdict
 from steno.store import MemoryStore, Store
 from steno.tui.desk import (
@@ -44,6 +43,7 @@ from steno.tui.desk import (
     Watcher,
     Words,
 )
+from steno.value import replace_lone_surrogates
 from steno.views import decision_of
 
 _ANY_SERVER: Final = Outside()
@@ -58,18 +58,20 @@ async def opened_desk(
     mode: str | None = None,
     outside: Outside = _ANY_SERVER,
     approver: Approver | None = None,
+    verbose: bool = False,
     say: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[Desk]:
     """Open a desk for work in a folder; everything is closed behind it.
 
     A session that `start` names goes on; a new one is begun when something is said. `mode` is
     the one to go on in, if that is not the one on record; `approver` decides in place of the
-    person; and `say` is told what is waited for.
+    person; who is `verbose` tells each thing that a server does not look at; and `say` is told
+    what is waited for.
     """
     keeps = keeps or not start.is_new
     say("looking for a model")
     store = await asyncio.to_thread(_store, loaded, keeps=keeps, is_new=start.is_new)
-    bench = Bench(Site(loaded, start.folder, store, keeps, outside, say, approver))
+    bench = Bench(Site(loaded, start.folder, store, keeps, outside, say, approver, verbose))
     desk = DeskAtWork(bench)
     try:
         going_on = None if start.is_new else await asyncio.to_thread(_going_on, store, start)
@@ -79,7 +81,7 @@ async def opened_desk(
             bench.think_of("", loaded.settings.mode)
         else:
             go_on(going_on, start, mode)
-            bench.go_on_with(going_on)
+            bench.go_on_with(bench.read(going_on))
         bench.note(loaded.notes)
         yield desk
     finally:
@@ -104,6 +106,7 @@ class DeskAtWork:
         """Take what everything here shares."""
         self._bench = bench
         self._work = Work(bench)
+        self._pictures = Pictures(bench.site.store)
         self._boughs = Boughs(bench)
         self._shelved = Shelved(bench)
         self._commands = OwnCommands(bench, self._work, self._boughs, self._shelved)
@@ -155,28 +158,7 @@ class DeskAtWork:
 
     def image(self, entry: str, block: int) -> bytes | None:
         """Return the bytes of an image: as it was said, or as it was opened."""
-        with suppress(Missing, Damaged):
-            payload = self._bench.conversation.entry(entry).payload
-            if isinstance(payload, Message) and block < len(payload.content):
-                said = payload.content[block]
-                return self._bytes_of(said) or self._bytes_of(self._opened(entry, block))
-        return None
-
-    def _bytes_of(self, block: object) -> bytes | None:
-        source = block.source if isinstance(block, Image) else None
-        if isinstance(source, ImageBlob):
-            return self._bench.site.store.blob(source.sha256)
-        return source.data if isinstance(source, ImageData) else None
-
-    def _opened(self, entry: str, block: int) -> Image | None:
-        """Return the image that a reference turned out to be, if one was shown to the model."""
-        for one in reversed(self._bench.conversation.past()):
-            found = one.payload
-            if isinstance(found, Resolution) and (found.target, found.block) == (entry, block):
-                return next((shown for shown in found.content if isinstance(shown, Image)), None)
-            if one.id == entry:
-                break
-        return None
+        return self._pictures.image(self._bench.conversation, entry, block)
 
     def _waiting(self) -> dict[str, ToolCall]:
         """Return the calls of this turn that nobody has decided about yet."""
@@ -201,10 +183,6 @@ class DeskAtWork:
         """Run a command of the person; returns as soon as it runs."""
         await self._work.shell(command)
 
-    async def retry(self) -> None:
-        """Try again what failed, or go on where the record stopped."""
-        await self._work.retry()
-
     def interrupt(self) -> None:
         """Stop what is being said and done."""
         self._work.interrupt()
@@ -215,6 +193,16 @@ class DeskAtWork:
 
     async def preview(self, call: ToolCall) -> str:
         """Return what a call would do as things are now. Raises ToolFailed if it cannot succeed."""
+        questions = self._bench.questions
+        try:
+            text = replace_lone_surrogates(await self._previewed(call))
+        except ToolFailed as exc:
+            questions.show(call, str(exc))
+            raise
+        questions.show(call, text)
+        return text
+
+    async def _previewed(self, call: ToolCall) -> str:
         tools = {tool.definition.name: tool for tool in self._bench.equipment.tools}
         tool = tools.get(call.name)
         if tool is None or tool.definition.check(call):
@@ -243,9 +231,12 @@ class DeskAtWork:
 
     async def close(self) -> None:
         """Stop what runs, and let go of everything."""
+        self._bench.is_closed = True  # from here on nothing begins
         self._bench.watch(None)
-        await self._work.close()
-        await self._bench.close()
+        try:
+            await self._work.close()
+        finally:  # also if nobody wants to wait for it
+            await self._bench.close()
 
 
 def _is_undecided(decision: Entry | None) -> bool:

@@ -34,8 +34,10 @@ class Ledger:
         self._usages: dict[str, Usage] = {}
         self._sizes: dict[str, int] = {}
         """About how many tokens each message takes that is not summed up, by its entry."""
+        self._total = 0
+        """Of all of these."""
         self._lead: set[str] = set()
-        """Which of these stay, whatever is summed up."""
+        """Which of them stay, whatever is summed up."""
         for entry in entries:
             self.add(entry)
 
@@ -47,7 +49,8 @@ class Ledger:
         elif isinstance(payload, Compaction):
             self._sum_up(entry.id, payload)
         elif message is not None:
-            self._sizes[entry.id] = message_tokens(message, estimate_tokens)
+            self._sizes[entry.id] = size = message_tokens(message, estimate_tokens)
+            self._total += size
             if isinstance(message, SystemMessage):
                 self._lead.add(entry.id)
         used = usage_in(entry)
@@ -56,7 +59,7 @@ class Ledger:
             self._usages[self._model] = self._usages.get(self._model, Usage()) + used
         if isinstance(message, AssistantMessage):
             is_counted = used.input_tokens is not None
-            self.context_tokens = used.total_tokens if is_counted else sum(self._sizes.values())
+            self.context_tokens = used.total_tokens if is_counted else self._total
 
     def _sum_up(self, id: str, summary: Compaction) -> None:
         """Let a summary count in place of what it is about."""
@@ -65,7 +68,7 @@ class Ledger:
         kept = {*self._lead, *ids[behind:]}
         self._sizes = {one: size for one, size in self._sizes.items() if one in kept}
         self._sizes[id] = estimate_tokens(summary.summary)
-        self.context_tokens = sum(self._sizes.values())
+        self.context_tokens = self._total = sum(self._sizes.values())
 
     @property
     def cost(self) -> Decimal | None:

@@ -10,7 +10,7 @@ from steno.agent import AllowingApprover
 from steno.cli.configuration import load_settings
 from steno.cli.desk.desk import opened_desk
 from steno.cli.folders import working_folder
-from steno.cli.headless import check_session_options, flags_of
+from steno.cli.headless import flags_of
 from steno.cli.opening import Outside
 from steno.cli.session import Start
 from steno.tui.desk import Desk
@@ -24,7 +24,6 @@ async def opened_for(
     start = Start(
         working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
     )
-    check_session_options(options, start)
     loaded = load_settings(flags=flags_of(options))
     async with opened_desk(
         loaded,
@@ -33,6 +32,7 @@ async def opened_for(
         mode=options.mode,
         approver=AllowingApprover() if options.yes else None,
         outside=Outside(tuple(options.mcp_config), options.no_mcp),
+        verbose=options.verbose,
         say=say,
     ) as desk:
         yield desk

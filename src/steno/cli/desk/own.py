@@ -5,32 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, final
 
-from steno.cli import moments
 from steno.cli.desk.bench import Bench
 from steno.cli.desk.boughs import Boughs
-from steno.cli.desk.markdown_words import code, escaped, table
+from steno.cli.desk.markdown_words import code, escaped
 from steno.cli.desk.replies import REPLIES
 from steno.cli.desk.shelved import Shelved
 from steno.cli.desk.switching import change_mode, change_model
 from steno.cli.desk.working import Work
 from steno.cli.nearest import advice
-from steno.cli.paper import Column
-from steno.cli.place import shortest
 from steno.entry import Compaction, Mode
 from steno.errors import InvalidValue, Missing, StenoError
-from steno.identity import utc_now
-from steno.tui.block import Form
 from steno.tui.commands import COMMANDS
 from steno.tui.desk import Reply
 
-_OF_THE_TERMINAL: Final = ("quit", "theme")
-_SESSIONS: Final = (
-    Column("session"),
-    Column("title"),
-    Column("entries", is_number=True),
-    Column("changed"),
-)
-_MOST_SESSIONS: Final = 20
+_OF_THE_TERMINAL: Final = ("help", "quit", "theme", "tree")
 
 
 @final
@@ -44,14 +32,12 @@ class OwnCommands:
         self._boughs = boughs
         self._shelved = shelved
         self._own: Mapping[str, Callable[[str], Awaitable[Reply]]] = {
-            "help": self._help,
             "model": self._model,
             "mode": self._mode,
             "new": self._new,
             "resume": self._resume,
             "rename": self._rename,
             "fork": self._fork,
-            "tree": self._tree,
             "label": self._label,
             "retry": self._retry,
             "compact": self._compact,
@@ -68,18 +54,10 @@ class OwnCommands:
         near = advice(name, [command.name for command in COMMANDS])
         raise Missing(f"/{name}: there is no such command; {near}")
 
-    async def _help(self, _: str) -> Reply:
-        lines = [
-            f"- {code(f'/{command.name} {command.argument}'.strip())} {escaped(command.about)}"
-            for command in COMMANDS
-        ]
-        return Reply("\n".join(lines), "commands")
-
     async def _model(self, name: str) -> Reply:
-        if name:
-            return await change_model(self._bench, name)
-        found = self._bench.equipment.found
-        return Reply(f"{code(found.name)} answers: {escaped(found.how)}", "model")
+        if not name:
+            raise InvalidValue("/model: say which one; the terminal lists those there are")
+        return await change_model(self._bench, name)
 
     async def _mode(self, name: str) -> Reply:
         if name:
@@ -93,23 +71,10 @@ class OwnCommands:
         return Reply("A new session begins with what you say next.")
 
     async def _resume(self, name: str) -> Reply:
-        if name:
-            await self._shelved.resume(name)
-            return Reply(f"Goes on with {code(self._bench.conversation.id)}.")
-        kept = (await self._shelved.sessions())[:_MOST_SESSIONS]
-        if not kept:
-            return Reply("There are no sessions yet.")
-        length, now = shortest([one.id for one in kept]), utc_now()
-        rows = [
-            (
-                code(one.id[:length]),
-                escaped(one.title) or "-",
-                f"{one.entries:,}",
-                moments.age(one.changed_at, now),
-            )
-            for one in kept
-        ]
-        return Reply(f"{table(_SESSIONS, rows)}\n\n`/resume ID` goes on with one.", "sessions")
+        if not name:
+            raise InvalidValue("/resume: say which session: by its id, or last")
+        await self._shelved.resume(name)
+        return Reply(f"Goes on with {code(self._bench.conversation.id)}.")
 
     async def _rename(self, title: str) -> Reply:
         await self._shelved.rename_this(title)
@@ -117,10 +82,6 @@ class OwnCommands:
 
     async def _fork(self, name: str) -> Reply:
         return Reply(f"Goes on in the branch {code(self._boughs.fork(name))}.")
-
-    async def _tree(self, _: str) -> Reply:
-        drawn = self._boughs.drawn()
-        return Reply(drawn, "tree", Form.CODE) if drawn else Reply("Nothing has been said yet.")
 
     async def _label(self, text: str) -> Reply:
         said = reversed(self._bench.conversation.past())

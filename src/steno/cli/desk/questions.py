@@ -1,7 +1,10 @@
 """Questions about calls that wait for the person at the desk.
 
 A call is asked about when its turn comes; the person may decide about it before, since all calls
-of a turn are on record by then. Nothing here decides anything, and nothing is recorded here.
+of a turn are on record by then. Who allowed a call and saw what it would do has allowed that: if
+it would do something else by the time it is asked about, it is asked about all the same.
+
+Nothing here decides anything, and nothing is recorded here.
 """
 
 from __future__ import annotations
@@ -24,6 +27,20 @@ class _Open(NamedTuple):
     answer: asyncio.Future[Verdict]
 
 
+class _Ahead(NamedTuple):
+    """What was decided before it was asked."""
+
+    call: ToolCall
+    verdict: Verdict
+    seen: str | None
+    """What the call would do, as the person has read it; None where they read only the call."""
+
+    def answers(self, question: Question) -> bool:
+        """Tell whether it was decided about just this."""
+        is_as_seen = self.seen is None or self.seen == question.preview
+        return self.call == question.call and (is_as_seen or not self.verdict.allowed)
+
+
 @final
 class Questions:
     """Asks whoever works at the desk (`steno.ports.Approver`)."""
@@ -34,18 +51,18 @@ class Questions:
         self._open: dict[str, _Open] = {}
         self._answered: set[str] = set()
         """What has an answer that whoever asked has not heard yet."""
-        self._ahead: dict[str, tuple[ToolCall, Verdict]] = {}
-        """What was decided before it was asked."""
+        self._ahead: dict[str, _Ahead] = {}
+        self._seen: dict[str, tuple[ToolCall, str]] = {}
+        """What the person has read about calls that are not asked about yet."""
 
     async def ask(self, question: Question) -> Verdict:
         """Wait until somebody has decided. Who is cancelled meanwhile has asked nothing."""
         call = question.call
-        decided, verdict = self._ahead.pop(call.id, (None, None))
-        if verdict is not None and decided == call:
-            self._changed()
-            return verdict
         answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._open[call.id] = _Open(question, answer)
+        ahead = self._ahead.pop(call.id, None)
+        if ahead is not None and ahead.answers(question):
+            self._answer(call.id, ahead.verdict)
         self._changed()
         try:
             return await answer
@@ -58,11 +75,20 @@ class Questions:
         """Return what is asked, and behind it the calls that wait for their turn meanwhile."""
         asked = [Pending(one.question.call, one.question) for one in self._open.values()]
         known = self._open.keys() | self._answered
-        behind = [call for call in waiting if call.id not in known] if asked else []
-        return [*asked, *[Pending(call, None, call.id in self._ahead) for call in behind]]
+        verdicts = {id: one.verdict for id, one in self._ahead.items()}
+        behind = [
+            Pending(call, None, verdicts.get(call.id))
+            for call in waiting
+            if call.id not in known and (asked or call.id in verdicts)
+        ]
+        return [*asked, *behind]
+
+    def show(self, call: ToolCall, text: str) -> None:
+        """Take note of what the person reads about a call that is not asked about yet."""
+        self._seen[call.id] = (call, text)
 
     def decide(self, call_id: str, verdict: Verdict, waiting: Mapping[str, ToolCall]) -> None:
-        """Answer a question, and others that the same rule covers; or keep it for later.
+        """Answer a question, or keep the answer for when it is asked.
 
         Several may be decided in one go, in any order: what waits behind a question may be decided
         until whoever asked has heard the answer.
@@ -71,21 +97,15 @@ class Questions:
         """
         one = self._open.get(call_id)
         if one is None:
-            is_due = bool(self._open or self._answered) and call_id in waiting
-            if not is_due or call_id in self._answered:
+            is_due = bool(self._open or self._answered or call_id in self._ahead)
+            if not is_due or call_id in self._answered or call_id not in waiting:
                 raise Missing("approval: no call of this id awaits a decision")
-            self._ahead[call_id] = (waiting[call_id], verdict)
-            self._changed()
-            return
-        rule = granted_by(verdict, one.question)
-        self._answer(call_id, verdict)
-        for id, other in list(self._open.items()):
-            asked = other.question
-            if rule is not None and rule.covers_all(
-                asked.call.name, asked.capability, asked.subjects
-            ):
-                reason = f"the rule {rule} covers it"
-                self._answer(id, Verdict(allowed=True, actor=verdict.actor, reason=reason))
+            call = waiting[call_id]
+            about, seen = self._seen.get(call_id, (call, None))
+            self._ahead[call_id] = _Ahead(call, verdict, seen if about == call else None)
+        else:
+            granted_by(verdict, one.question)  # is refused here, and not when nobody looks
+            self._answer(call_id, verdict)
         self._changed()
 
     def _answer(self, call_id: str, verdict: Verdict) -> None:
@@ -97,7 +117,9 @@ class Questions:
     def forget(self, call_id: str) -> None:
         """Drop what was decided about a call that has its result: its id may come again."""
         self._ahead.pop(call_id, None)
+        self._seen.pop(call_id, None)
 
     def forget_all(self) -> None:
         """Drop everything that was decided and not asked: the run is over."""
         self._ahead.clear()
+        self._seen.clear()

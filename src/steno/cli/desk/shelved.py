@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, final
 
-from steno.cli.desk.bench import Bench
+from steno.cli.desk.bench import Bench, OnRecord
 from steno.cli.listing import found, titled
 from steno.cli.place import Troubles, changed_at, find_session, headers_of, summaries_of
 from steno.cli.session import folder_of
-from steno.conversation import Conversation
 from steno.errors import InvalidDocument, InvalidValue, LogError, StenoError
 from steno.printable import on_one_line
 from steno.store import Summary
@@ -91,15 +90,14 @@ class Shelved:
         bench = self._bench
         async with bench.turn:
             bench.check_idle()
-            conversation = await asyncio.to_thread(self._opened, session.strip())
-            await bench.equip_as_recorded(conversation.model)
-            bench.go_on_with(conversation)
+            opened = await asyncio.to_thread(self._opened, session.strip())
+            await bench.equip_as_recorded(opened.conversation.model)
+            bench.go_on_with(opened)
             bench.move()
 
-    def _opened(self, name: str) -> Conversation:
-        conversation = self._bench.site.store.open(self._find(name))
-        conversation.past()  # is read here, and not when it is shown
-        return conversation
+    def _opened(self, name: str) -> OnRecord:
+        """Read all that it takes to go on: what cannot be read leaves everything as it was."""
+        return self._bench.read(self._bench.site.store.open(self._find(name)))
 
     def _find(self, name: str) -> str:
         return find_session(self._bench.site.store, name, is_shown=False)

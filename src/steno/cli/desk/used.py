@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from steno.cli.compose import target_for
 from steno.cli.desk.ledger import Ledger
 from steno.cli.desk.markdown_words import code, escaped, table
 from steno.cli.desk.scene import Scene
@@ -71,7 +70,7 @@ def _sums(turns: list[Turn]) -> str:
 
 def _context(scene: Scene, entries: Sequence[Entry]) -> str:
     """Say how much of what the model can read at once is taken."""
-    room = target_for(scene.equipment.found, scene.equipment.settings).context_tokens
+    room = scene.equipment.target.context_tokens
     ledger = Ledger(price_of)
     ledger.read(entries)
     taken = ledger.context_tokens

@@ -18,15 +18,16 @@ from steno.cli.desk.shell import Ran, Shown, run_shell
 from steno.entry import Entry
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
-from steno.tui.desk import ShellEnded, ShellOutput, ShellStarted, Trouble, Words
-from steno.tui.wording import SHELL, STATUS
+from steno.tui.desk import Returned, ShellEnded, ShellOutput, ShellStarted, Trouble, Words
 from steno.usage import StopReason
 from steno.value import replace_lone_surrogates
+from steno.views import SHELL, STATUS
 
 _STOPPED: Final = "[stopped]"
 _NOT_WHOLE: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _PATIENCE_S: Final = 3.0
 """How long what is told to stop may take before it is told so again."""
+_MOST_TRIES: Final = 3
 
 
 @final
@@ -40,6 +41,8 @@ class Work:
         self._command: asyncio.Task[None] | None = None
         self._begun: asyncio.Future[str] | None = None
         """Of the last run: done when something has come of it; else it says why nothing has."""
+        self._steered: list[tuple[UserMessage, Words]] = []
+        """What was said during this run, and how it was typed."""
 
     @property
     def is_running(self) -> bool:
@@ -62,12 +65,13 @@ class Work:
         """Begin a run with what a person says, or steer the one that is under way."""
         bench = self._bench
         async with bench.turn:
-            if bench.is_closed:
-                raise StenoError("desk: it is closed")
+            bench.check_open()
             said = await self._read(words)
+            bench.check_open()
             if bench.is_agent_at_work and said.message is not None:
                 steering = bench.equipment.settings.steering
                 bench.agent.steer(said.message, steering, noted={"origin": said.origin})
+                self._steered.append((said.message, words))
             else:
                 bench.begin(said.text)
                 await self._start(said.message, said.origin)
@@ -162,6 +166,7 @@ class Work:
     def _rest(self) -> None:
         self._bench.is_agent_at_work = False
         self._bench.questions.forget_all()
+        self._steered.clear()
 
     def _unsent(self) -> UserMessage | None:
         return unsent(self._bench.conversation) if self._bench.is_begun else None
@@ -181,8 +186,7 @@ class Work:
         """Run a command; what it prints goes on record as said by the person."""
         bench = self._bench
         async with bench.turn:
-            if bench.is_closed:
-                raise StenoError("desk: it is closed")
+            bench.check_open()
             if not command.strip():
                 raise InvalidValue("shell: say which command to run, as in !git status")
             if bench.is_shell_at_work:
@@ -217,7 +221,7 @@ class Work:
         message = ChatMessage.user(replace_lone_surrogates(f"$ {command}\n{ran.output}"))
         noted = {SHELL: command} | ({} if ran.status is None else {STATUS: ran.status})
         if bench.is_agent_at_work and bench.agent.is_running:
-            bench.agent.steer(message, noted=noted)
+            bench.agent.steer(message, noted=noted, asks=False)
             return
         bench.begin()
         audit = {"actor": bench.actor, **noted}
@@ -226,21 +230,32 @@ class Work:
     # -- the end -----------------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        """Stop what is being said and done; who is told twice waits for nothing any more."""
-        if self._bench.is_agent_at_work:
-            self._bench.agent.interrupt()
-        if self._command is not None and self._bench.is_shell_at_work:
+        """Stop what is being said and done; who is told twice waits for nothing any more.
+
+        What was said and not heard is taken back before, or the run would go on because of it.
+        """
+        bench = self._bench
+        if bench.is_agent_at_work:
+            self._take_back()
+            bench.agent.interrupt()
+        if self._command is not None and bench.is_shell_at_work:
             self._command.cancel()
 
-    async def close(self) -> None:
-        """Stop everything, and wait for it: in order, and then less patiently."""
-        under_way = [task for task in (self._run, self._command) if task is not None]
-        for stop in (self.interrupt, self.interrupt, self._cancel):
-            under_way = [task for task in under_way if not task.done()]
-            if under_way:
-                stop()
-                await asyncio.wait(under_way, timeout=_PATIENCE_S)
+    def _take_back(self) -> None:
+        unheard = self._bench.agent.withdraw()
+        words = [said for message, said in self._steered if any(message is one for one in unheard)]
+        if words:
+            self._bench.tell(Returned(tuple(words)))
 
-    def _cancel(self) -> None:
-        if self._run is not None:
-            self._run.cancel()
+    async def close(self) -> None:
+        """Stop everything, and wait for it; who was told often enough is not waited for.
+
+        What was said and not heard stays: it goes on record unanswered.
+        """
+        under_way = [task for task in (self._run, self._command) if task is not None]
+        for _ in range(_MOST_TRIES):
+            under_way = [task for task in under_way if not task.done()]
+            for task in under_way:
+                task.cancel()
+            if under_way:
+                await asyncio.wait(under_way, timeout=_PATIENCE_S)

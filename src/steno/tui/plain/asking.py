@@ -84,7 +84,7 @@ class Asking:
         return any(one.question is not None for one in self._undecided())
 
     def _undecided(self) -> list[Pending]:
-        return [one for one in self._desk.pending if not one.is_decided]
+        return [one for one in self._desk.pending if one.verdict is None]
 
     async def ask(self) -> bool:
         """Ask until all is decided; return whether the input has ended before."""

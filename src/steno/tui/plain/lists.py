@@ -109,35 +109,35 @@ class Lists:
 
     # -- the tree ----------------------------------------------------------------------------
 
-    def tree(self, argument: str) -> Words | None:
+    async def tree(self, argument: str) -> Words | None:
         """Say the tree, or move in it; return what is to be said otherwise, where that is asked."""
         word, _, rest = argument.partition(" ")
         name, _, text = rest.strip().partition(" ")
         branches = self._desk.branches
         match word:
             case "":
-                self._draw()
+                await self._draw()
             case "go":
                 branches.switch(rest.strip())
             case "fork":
-                branches.fork(text.strip(), at=self._twig(name).entry.id)
+                branches.fork(text.strip(), at=(await self._twig(name)).entry.id)
             case "label":
-                branches.label(self._twig(name).entry.id, text.strip())
+                branches.label((await self._twig(name)).entry.id, text.strip())
                 self._voice.say("Notice", "it has this name now")
             case "edit":
-                twig = self._twig(name)
+                twig = await self._twig(name)
                 if not isinstance(twig.entry.payload, UserMessage):
                     raise InvalidValue("/tree edit: only what you said can be said otherwise")
                 return branches.fork_before(twig.entry.id, text.strip())
             case "compare":
                 self._compare(name, text.strip())
             case _:
-                twig = self._twig(word)
+                twig = await self._twig(word)
                 self._voice.say(_head(twig), text_of(twig.entry).strip() or twig.gist)
         return None
 
-    def _draw(self) -> None:
-        twigs = self._desk.branches.twigs()
+    async def _draw(self) -> None:
+        twigs = await self._desk.branches.twigs()
         shown = [one for one in twigs if one.is_remarkable or one.labels or one.branches]
         names = self._desk.branches.names()
         self._voice.say(
@@ -149,8 +149,8 @@ class Lists:
             [cut(f"{one.rails}{_head(one)}: {on_one_line(one.gist)}", _LONGEST) for one in shown]
         )
 
-    def _twig(self, number: str) -> Twig:
-        twigs = self._desk.branches.twigs()
+    async def _twig(self, number: str) -> Twig:
+        twigs = await self._desk.branches.twigs()
         found = [one for one in twigs if str(one.number) == number.removeprefix("#")]
         if not found:
             raise Missing(f"/tree: there is no entry {on_one_line(number)}; /tree lists them")

@@ -34,8 +34,3 @@ def tell_result(voice: Voice, result: ToolResultMessage) -> None:
         voice.quote(shortened(diff.strip("\n").split("\n"), _MOST_LINES))
     else:
         voice.say("Result", f"ok, {counted(len(lines), 'line', 'lines')}")
-
-
-def no_image(entry: str, block: int) -> bytes | None:
-    """Return no image: lines have none (`steno.tui.wording.ImageOf`)."""
-    return None

@@ -11,7 +11,7 @@ from steno.entry import Entry
 from steno.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.printable import counted
 from steno.tui.block import Kind
-from steno.tui.plain.outcomes import no_image, tell_call, tell_result
+from steno.tui.plain.outcomes import tell_call, tell_result
 from steno.tui.plain.voice import Voice, shortened
 from steno.tui.wording import block_of_prompt
 
@@ -35,7 +35,7 @@ def _recall_one(voice: Voice, entry: Entry) -> None:
     payload = entry.payload
     match payload:
         case UserMessage():
-            block = block_of_prompt(entry, payload, no_image)
+            block = block_of_prompt(entry, payload)
             whose = "Shell" if block.kind is Kind.SHELL else "You"
             _say(voice, whose, "\n".join(filter(None, [block.head, block.body])))
         case AssistantMessage():

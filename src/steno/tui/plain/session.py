@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, TextIO, final
 
 from steno.agent.events import Recorded
-from steno.errors import StenoError
+from steno.errors import InvalidValue, StenoError
 from steno.tui.commands import Typed, read_command
 from steno.tui.desk import Desk, DeskEvent, Moved, Reply, Words
 from steno.tui.plain.asking import Asking, Stale
@@ -304,6 +304,8 @@ class _Session:
         if not self._lines.is_terminal:
             self._voice.say("You", text)
         try:
+            if text.startswith("!") and "\n" in text.strip():
+                raise InvalidValue("shell: a command is one line; type it without the others")
             if text.startswith("!"):
                 await self._desk.shell(text[1:].strip())
             elif (typed := read_command(text)) is not None:
@@ -317,7 +319,7 @@ class _Session:
             self._voice.say("Trouble", str(exc))
         except Exception as exc:  # noqa: BLE001 - a fault of ours must not take the session with it
             kind = type(exc).__name__
-            told = f"a fault in steno: {kind}: {exc}; the session is as it was, please report this"
+            told = f"a fault in steno: {kind}: {exc}; what is on record is safe"
             self._voice.say("Trouble", told)
 
     async def _command(self, typed: Typed) -> None:
@@ -329,7 +331,7 @@ class _Session:
             case Typed("theme", _):
                 self._voice.say("Notice", "there are no themes here: lines have no colours")
             case Typed("tree", argument):
-                self._say_again(self._lists.tree(argument))
+                self._say_again(await self._lists.tree(argument))
             case Typed("resume", argument):
                 await self._lists.sessions(argument)
             case Typed("model", ""):

@@ -5,6 +5,7 @@ Whoever listens cannot look back: a thing is said once, when it is known, and sa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final, final
 
@@ -25,9 +26,17 @@ from steno.event import TextDelta, ThinkingDelta
 from steno.message import AssistantMessage, Message, ToolResultMessage, UserMessage
 from steno.printable import counted, on_one_line
 from steno.tui.block import Form, Kind
-from steno.tui.desk import DeskEvent, ShellEnded, ShellOutput, ShellStarted, Trouble
+from steno.tui.desk import (
+    DeskEvent,
+    Returned,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+    Trouble,
+    Words,
+)
 from steno.tui.plain.flowing import Output, Speech
-from steno.tui.plain.outcomes import no_image, tell_call, tell_result
+from steno.tui.plain.outcomes import tell_call, tell_result
 from steno.tui.plain.voice import Voice
 from steno.tui.wording import RETRY, blocks_of_answer, mark_of, name_of
 
@@ -80,6 +89,8 @@ class Teller:
                 self._voice.say("Notice", text)
             case RunEnded(result):
                 self._end(result)
+            case Returned(words):
+                self._take_back(words)
             case Trouble(text):
                 self._end_speech()
                 self._voice.say("Trouble", text)
@@ -92,6 +103,13 @@ class Teller:
         """Say that something is heard later, and then say so."""
         self._queued.append(text)
         self._voice.say("Notice", "this is heard at the next step")
+
+    def _take_back(self, words: Sequence[Words]) -> None:
+        self._end_speech()
+        for one in words:
+            if one.text in self._queued:
+                self._queued.remove(one.text)
+            self._voice.say("Not said", one.text)
 
     # -- what is said ------------------------------------------------------------------------
 
@@ -141,7 +159,7 @@ class Teller:
 
     def _tell_answer(self, entry: Entry, message: AssistantMessage) -> None:
         """Say what was not said as it came."""
-        for block in blocks_of_answer(entry, message, no_image):
+        for block in blocks_of_answer(entry, message):
             was_told = self._has_spoken and block.form is Form.MARKDOWN
             if block.kind is Kind.ANSWER and not was_told:
                 self._voice.say("Answer", block.body)

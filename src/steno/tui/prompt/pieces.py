@@ -28,6 +28,8 @@ class Meaning(NamedTuple):
     """In the order in which they are mentioned."""
     words: str
     """The text without its images, for when they are long gone."""
+    typed: str
+    """The text as it stands there, with its marks."""
 
 
 @final
@@ -88,7 +90,7 @@ class Pieces:
         """Return what a text means with its marks."""
         pattern = self._marks()
         if pattern is None:
-            return Meaning(text, (), text)
+            return Meaning(text, (), text, text)
         images = {
             found[0]: self._images[found[0]]
             for found in pattern.finditer(text)
@@ -98,6 +100,7 @@ class Pieces:
             pattern.sub(lambda found: self._texts.get(found[0], found[0]), text),
             (*images.values(),),
             pattern.sub(lambda found: self._texts.get(found[0], ""), text),
+            text,
         )
 
     def _marks(self) -> re.Pattern[str] | None:

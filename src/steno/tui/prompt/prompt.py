@@ -26,7 +26,7 @@ from steno.tui.prompt.completion import Choice, Completion, Offered, put_in
 from steno.tui.prompt.editor import Editor
 from steno.tui.prompt.history import History, Walk
 from steno.tui.prompt.pasting import harmless, image_files
-from steno.tui.prompt.pieces import Image, Pieces
+from steno.tui.prompt.pieces import Image, Meaning, Pieces
 from steno.tui.prompt.popup import Popup
 
 _MOST_LINES: Final = 8
@@ -47,6 +47,9 @@ _SAYING: Final = _Mode("-words", ">")
 _SEARCHING: Final = _Mode("-search", "?")
 _MODES: Final = {"!": _Mode("-shell", "!"), "/": _Mode("-command", "/")}
 """What begins with a sign."""
+_NOT_TYPED: Final = "shell: pasted text is not run as a command; type it"
+_NOT_ONE_LINE: Final = "shell: a command is one line; more of them are for a script"
+_NO_IMAGES: Final = "shell: a command takes no images; name their files instead"
 
 
 @final
@@ -75,6 +78,8 @@ class Prompt(Widget):
 
         text: str
         images: tuple[Image, ...]
+        typed: str
+        """The text as it stood there: what was pasted and is long is only a mark in it."""
 
     @dataclass
     class Completing(Message):
@@ -131,9 +136,16 @@ class Prompt(Widget):
         return self
 
     def load(self, text: str, images: Iterable[Image] = ()) -> None:
-        """Put a text here in place of what is there, and images with it."""
+        """Put a text here in place of what is there, and images with it.
+
+        What is there can be fetched with the arrow up, as if it had been sent.
+        """
+        self._keep(self._editor.text if self._draft is None else self._draft)
         self._start_over()
-        self._put(self._pieces.adopt(harmless(text).text, images))
+        words = harmless(text).text
+        if words.startswith("!") and _is_long(words):
+            words = self._pieces.add_text(words)  # perhaps it was pasted: it must not be run
+        self._put(self._pieces.adopt(words, images))
 
     def clear(self) -> None:
         """Take everything away."""
@@ -235,7 +247,7 @@ class Prompt(Widget):
             self._tell(f"left out of what you pasted: {characters} that cannot be seen")
         if words.count("\n") == 1:
             words = words.removesuffix("\n")  # a line that was copied whole
-        if words.count("\n") >= _MOST_LINES or len(words) > _MOST_CHARACTERS:
+        if _is_long(words):
             words = self._pieces.add_text(words)
         self._editor.type_in(words)
 
@@ -251,11 +263,18 @@ class Prompt(Widget):
     # -- how it is done ------------------------------------------------------------------------
 
     def _submit(self) -> None:
-        text, images, words = self._pieces.meaning(self._editor.text.strip("\n").rstrip())
-        trouble = self._history.add(words.strip("\n").rstrip())
+        """Send what is there, unless it is for the shell and not just typed."""
+        meant = self._pieces.meaning(_trimmed(self._editor.text))
+        if meant.typed.startswith("!") and (doubt := _doubt_about(meant)) is not None:
+            self._tell(doubt)
+            return
         self.clear()
-        self.post_message(self.Submitted(text, images))
-        if trouble is not None:
+        self.post_message(self.Submitted(meant.text, meant.images, meant.typed))
+
+    def _keep(self, text: str) -> None:
+        """Note what was typed, for the arrow up."""
+        words = self._pieces.meaning(_trimmed(text)).words
+        if (trouble := self._history.add(_trimmed(words))) is not None:
             self._tell(trouble)
 
     def _start_over(self) -> None:
@@ -341,3 +360,20 @@ class Prompt(Widget):
         else:
             missing = clipboard.what_is_missing()
             self._tell(missing or "the clipboard holds neither an image nor text")
+
+
+def _is_long(words: str) -> bool:
+    return words.count("\n") >= _MOST_LINES or len(words) > _MOST_CHARACTERS
+
+
+def _trimmed(text: str) -> str:
+    return text.strip("\n").rstrip()
+
+
+def _doubt_about(meant: Meaning) -> str | None:
+    """Tell why something is not run in the shell: nobody should run what they have not seen."""
+    if meant.images:
+        return _NO_IMAGES
+    if meant.text != meant.typed:
+        return _NOT_TYPED
+    return _NOT_ONE_LINE if "\n" in meant.typed else None

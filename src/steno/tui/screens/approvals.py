@@ -29,7 +29,7 @@ from steno.tui.desk import Desk, Pending
 from steno.tui.screens.answer_line import AnswerLine
 from steno.tui.screens.call_sheet import CallSheet, rows_beside
 from steno.tui.screens.choices import Choices
-from steno.tui.screens.deciding import QUIET_S, SCOPES, Attention, CallUp, Choice, verdict_in_words
+from steno.tui.screens.deciding import SCOPES, Attention, CallUp, Choice, verdict_in_words
 from steno.tui.screens.docket import Docket
 from steno.tui.screens.docket_words import calls_of, hint_of, lines_to_read, note_of, title_of
 
@@ -152,11 +152,6 @@ class ApprovalPanel(Widget, can_focus=True):
         if is_on_top and not self.has_focus_within and self._call_up.is_due:
             self._attention.take_focus()
             self.focus()
-
-    def may_take_focus(self, prompt_is_blank: bool, since_last_key_s: float) -> bool:
-        """Tell whether the focus may move here unasked: not from somebody who is typing."""
-        is_idle = prompt_is_blank and since_last_key_s >= QUIET_S
-        return self.display and is_idle and not self.has_focus_within
 
     def _vanish(self) -> None:
         if self._docket.told:

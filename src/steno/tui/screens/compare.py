@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final, final
 
 from textual.app import ComposeResult
@@ -12,7 +13,7 @@ from textual.widgets import Static
 
 from steno.errors import StenoError
 from steno.printable import on_one_line
-from steno.tui.desk import Desk
+from steno.tui.desk import Desk, Twig
 from steno.tui.screens.compare_sheet import Sheet
 from steno.tui.screens.compare_view import CompareView
 
@@ -38,11 +39,11 @@ class CompareScreen(ModalScreen[bool]):
         Binding("escape,q", "close", "back", show=False),
     ]
 
-    def __init__(self, desk: Desk, left: str, right: str) -> None:
-        """Compare two branches by their names. Raises Missing where there is no such branch."""
+    def __init__(self, desk: Desk, twigs: Sequence[Twig], left: str, right: str) -> None:
+        """Compare two branches of a tree by their names. Raises Missing where there is none."""
         super().__init__()
         self._desk = desk
-        self._sheet = Sheet(desk, left, right)
+        self._sheet = Sheet(desk, twigs, left, right)
 
     def compose(self) -> ComposeResult:
         """Put both branches between a title and what there is to be told."""

@@ -6,7 +6,7 @@ Knows no widget; nothing is drawn here.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, final
 
 from steno.entry import Entry
@@ -41,14 +41,14 @@ class Pair(NamedTuple):
 class Sheet:
     """Two branches, item by item. Item 0 is the line about what they share."""
 
-    def __init__(self, desk: Desk, left: str, right: str) -> None:
-        """Compare two branches. Raises Missing."""
+    def __init__(self, desk: Desk, twigs: Sequence[Twig], left: str, right: str) -> None:
+        """Compare two branches of a tree that was read before. Raises Missing."""
         self.names = (left, right)
         self.shows_past = False
         self._past = desk.entries(left)
         entries = self._past, desk.entries(right)
         self._comparison = compare(*entries)
-        self._twigs: Mapping[str, Twig] = {twig.entry.id: twig for twig in desk.branches.twigs()}
+        self._twigs: Mapping[str, Twig] = {twig.entry.id: twig for twig in twigs}
         if any(entry.id not in self._twigs for branch in entries for entry in branch):
             raise Missing("compare: the record has changed meanwhile; open the tree again")
         rows = self._comparison.rows

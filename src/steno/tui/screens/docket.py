@@ -38,7 +38,7 @@ class Docket:
     @property
     def undecided(self) -> tuple[Pending, ...]:
         """Those that nobody has decided about."""
-        return tuple([one for one in self.pending if not one.is_decided])
+        return tuple([one for one in self.pending if one.verdict is None])
 
     @property
     def asked(self) -> frozenset[str]:

@@ -62,8 +62,8 @@ def _row(pending: Pending, *, is_shown: bool) -> Content:
 
 
 def _standing(pending: Pending) -> str:
-    if pending.is_decided:
-        return "decided"
+    if pending.verdict is not None:
+        return "allowed" if pending.verdict.allowed else "denied"
     return "waits" if pending.question is None else "asked"
 
 

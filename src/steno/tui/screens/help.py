@@ -10,16 +10,17 @@ from steno.tui.commands import COMMANDS
 KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),
     ("Shift+Enter, Ctrl+J", "line break"),
-    ("Esc", "interrupt"),
+    ("Esc", "interrupt; what was not heard comes back to the prompt"),
     ("Shift+Tab", "plan or act"),
-    ("Tab, Ctrl+G", "to the approval"),
+    ("Ctrl+G", "to the question about a call"),
     ("Ctrl+O", "fold or unfold all"),
-    ("Alt+Up, Alt+Down", "select a block"),
+    ("Alt+Up, Alt+Down", "select a block; Enter folds it, y copies it, e edits what you said"),
     ("PageUp, PageDown", "scroll"),
     ("Ctrl+R", "search what was typed before"),
-    ("Ctrl+V", "image from the clipboard"),
+    ("Ctrl+V", "paste text or an image from the clipboard"),
     ("Ctrl+T", "tree of branches"),
-    ("Ctrl+C twice, Ctrl+D on an empty prompt", "quit"),
+    ("Ctrl+C", "copy what is marked, clear the prompt, or interrupt; twice: quit"),
+    ("Ctrl+D on an empty prompt, Ctrl+Q", "quit"),
 )
 """Keys of the full-screen terminal, and what they do."""
 

@@ -212,8 +212,8 @@ class PagerScreen(ModalScreen[None]):
     DEFAULT_CSS = """
     PagerScreen {
         background: $background; overflow: hidden;
-        & > .pager--title { padding: 0 1; color: $primary; text-style: bold; height: 1;
-            text-wrap: nowrap; text-overflow: ellipsis; }
+        & > .pager--title { padding: 0 1; background: $panel; text-style: bold; height: 1;
+            margin-bottom: 1; text-wrap: nowrap; text-overflow: ellipsis; }
         & > .pager--foot { padding: 0 1; color: $text-muted; background: $panel; }
         & > Input, & > Input:focus { border: none; height: 1; padding: 0 1; background: $panel; }
         & > Input { display: none; }

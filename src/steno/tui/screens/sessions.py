@@ -134,7 +134,7 @@ class SessionsScreen(ModalScreen[bool]):
     SessionsScreen {
         background: $background; overflow: hidden;
         & > Static { padding: 0 1; }
-        & > .sessions--title { color: $primary; text-style: bold; }
+        & > .sessions--title { background: $panel; text-style: bold; }
         & > .sessions--note { height: auto; max-height: 3; color: $text-muted; }
         & > .sessions--note.-trouble { color: $text-error; }
         & > .sessions--hints { color: $text-muted; background: $panel; }

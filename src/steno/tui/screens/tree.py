@@ -35,6 +35,8 @@ l  label          b  go over to a branch by its name
 c  compare        a  show all, or fold again
 /  search, n N next and previous
 Space  the entry, Tab into it    Esc q  close    ?  less"""
+_LOADING: Final = "loading ..."
+_NOTHING: Final = "nothing is on record yet"
 _SIDE_BY_SIDE: Final = 100
 """How wide a terminal has to be for the tree and an entry beside each other."""
 
@@ -95,6 +97,8 @@ class TreeScreen(ModalScreen[TreeResult]):
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_SIDE_BY_SIDE, "-wide")]
         self._desk = desk
         self._shows_keys = False
+        self._nothing = _LOADING
+        """What is said where there is no entry."""
 
     def compose(self) -> ComposeResult:
         """Put the tree and an entry between a title and what there is to be told."""
@@ -116,19 +120,25 @@ class TreeScreen(ModalScreen[TreeResult]):
 
     def reload(self) -> None:
         """Show the tree as it is now; the cursor stays where it is, if it was somewhere."""
-        standing = self._desk.standing
+        if self._view.line is None:
+            self._tell(self._nothing)
+        self.run_worker(self._load(), exclusive=True)
+
+    async def _load(self) -> None:
+        """Read the tree, which takes a while where it is long, and show it."""
         try:
-            twigs, names = self._desk.branches.twigs(), self._desk.branches.names()
+            twigs = await self._desk.branches.twigs()
         except StenoError as exc:
             self._tell(str(exc), is_trouble=True)
             return
+        standing, names = self._desk.standing, self._desk.branches.names()
+        self._nothing = _NOTHING
+        self._tell("" if twigs else _NOTHING)
         self._view.show(twigs, standing.branch, entry=self._view.entry)
         how_many = counted(len(twigs), "entry", "entries")
         branches = counted(len(names), "branch", "branches")
         title = f"Tree of {on_one_line(standing.title) or 'this session'} · {how_many} · {branches}"
         self.query_one("#title", Static).update(Content(title))
-        if not twigs:
-            self._tell("nothing is on record yet")
 
     def on_tree_view_moved(self) -> None:
         """Show the entry that the cursor is at."""
@@ -151,9 +161,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         twig = self._view.twig
         if twig is None:
             line = self._view.line
-            self._tell(
-                "nothing is on record yet" if line is None else "several: Enter shows them first"
-            )
+            self._tell(self._nothing if line is None else "several: Enter shows them first")
         else:
             self._tell("")
         return twig
@@ -343,7 +351,7 @@ class TreeScreen(ModalScreen[TreeResult]):
                 self.dismiss(TreeResult(moved=True))
 
         try:
-            screen = CompareScreen(self._desk, left, right)
+            screen = CompareScreen(self._desk, self._view.lines.twigs, left, right)
         except StenoError as exc:
             self._tell(str(exc), is_trouble=True)
         else:

@@ -15,7 +15,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from steno.printable import counted
-from steno.tui.block import Block, Form, Kind, State
+from steno.tui.block import Block, Form, ImageAt, Kind, State
 from steno.tui.transcript.diff import diff_lines
 from steno.tui.transcript.lines import (
     MOST_LINES,
@@ -35,7 +35,7 @@ LIVE_LINES_UNFOLDED: Final = 200
 
 MARKS: Final[Mapping[State | None, str]] = {
     None: "•",
-    State.WAITING: "⏸",
+    State.WAITING: "?",
     State.RUNNING: "●",
     State.DONE: "✓",
     State.FAILED: "✗",
@@ -44,10 +44,8 @@ MARKS: Final[Mapping[State | None, str]] = {
 }
 """How far a call has come, also for those who see no colours."""
 
-_RUNS: Final = frozenset({Kind.CALL, Kind.SHELL})
-
-Pictures: TypeAlias = Callable[[bytes, int], Sequence[Strip]]
-"""Brings an image as lines, or what is to be shown until it is there."""
+Pictures: TypeAlias = Callable[[ImageAt, int], Sequence[Strip]]
+"""Brings an image as lines of some width, or what is to be shown until it is there."""
 
 
 def guess_height(block: Block, width: int) -> int:
@@ -113,7 +111,9 @@ class Drawing:
         lines = [line.extend_cell_length(inner, look.words) for line in lines]
         lines += [*self._images(inner), *self._left_out(shown.left_out)]
         if self._block.head:
-            lines.append(strip((head_line(f"⏸ {self._block.head}", inner), look.dim)))
+            head = f"{MARKS[self._block.state]} {self._block.head}"
+            style = look.words + Style(color=look.dim.color)
+            lines.append(strip((head_line(head, inner), style)).extend_cell_length(inner, style))
         return indented(lines, "▎ ", look.mark)
 
     def _thinking(self, body: str) -> list[Strip]:
@@ -160,7 +160,8 @@ class Drawing:
         text, before = last_lines(body, count)
         lines = [strip((f"  {line}", look.output)) for line in broken(text, self._width - 2)]
         if before or len(lines) > count:
-            said = counted(before, "earlier line", "earlier lines") if before else "earlier"
+            is_counted = before and not self._block.left_out
+            said = counted(before, "earlier line", "earlier lines") if is_counted else "earlier"
             lines = [strip((f"  … {said}", look.dim)), *lines[-count:]]
         return lines
 
@@ -237,7 +238,7 @@ class Drawing:
         return [*lines, *self._left_out(shown.left_out)]
 
     def _images(self, width: int) -> list[Strip]:
-        return [line for data in self._block.images for line in self._pictures(data, width)]
+        return [line for image in self._block.images for line in self._pictures(image, width)]
 
     def _left_out(self, said: str) -> list[Strip]:
         return [strip((f"{said}; y copies all", self._look.dim))] if said else []

@@ -7,18 +7,15 @@ blocks and nothing of where they come from.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Container, Sequence
-from importlib import import_module
 from time import process_time
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
-from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -27,7 +24,7 @@ from textual.strip import Strip
 
 from steno.printable import printable
 from steno.tui.block import Block, Kind
-from steno.tui.transcript.drawing import Pictures
+from steno.tui.transcript.gallery import Gallery, ImageOf
 from steno.tui.transcript.look import PARTS, PREFIX, STYLE_SHEET, Look
 from steno.tui.transcript.pile import Anchor, Pile
 
@@ -67,7 +64,12 @@ class Transcript(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._pile = Pile(self._pictures_of)
+        self._gallery = Gallery(
+            lambda job: self.run_worker(job, group="pictures"),
+            self._take_picture,
+            has_colours=lambda: not self.app.no_color,
+        )
+        self._pile = Pile(self._gallery.pictures_of)
         self._look: Look | None = None
         self._selected: Block | None = None
         self._changed: set[Block] = set()
@@ -77,8 +79,6 @@ class Transcript(ScrollView, can_focus=True):
         self._is_settling = False
         self._awaits_redraw = False
         self._pause_s = PAUSE_S
-        self._pictures: LRUCache[tuple[bytes, int], Sequence[Strip]] = LRUCache(64)
-        self._waiting: dict[tuple[bytes, int], set[Block]] = {}
 
     # -- blocks ----------------------------------------------------------------------------
 
@@ -101,6 +101,15 @@ class Transcript(ScrollView, can_focus=True):
     def selected(self) -> Block | None:
         """The block that the keys are about; None while they only scroll."""
         return self._selected
+
+    def fetch_images_from(self, image_of: ImageOf) -> None:
+        """Ask somebody for the bytes of images: when one is drawn, and not before."""
+        self._gallery.image_of = image_of
+
+    def _take_picture(self, block: Block) -> None:
+        if (index := self._pile.index_of(block)) is not None:
+            self._pile.change(index)
+            self._redraw_soon()
 
     def show(self, blocks: Sequence[Block]) -> None:
         """Show other blocks in place of these, from the end."""
@@ -252,31 +261,6 @@ class Transcript(ScrollView, can_focus=True):
             strip = self._highlighted(strip, selection.get_span(line))
         return strip.crop_extend(0, width, base).apply_offsets(0, line)
 
-    # -- images ----------------------------------------------------------------------------
-
-    def _pictures_of(self, block: Block) -> Pictures:
-        """Return who brings the images of a block: at once, or a word now and them later."""
-
-        def picture(data: bytes, width: int) -> Sequence[Strip]:
-            key = (data, width)
-            if (found := self._pictures.get(key)) is not None:
-                return found
-            if key not in self._waiting:
-                self._waiting[key] = set()
-                self.run_worker(self._load(data, width), group="pictures")
-            self._waiting[key].add(block)
-            return [Strip([Segment("[image …]", Style(dim=True))])]
-
-        return picture
-
-    async def _load(self, data: bytes, width: int) -> None:
-        drawn = await asyncio.to_thread(_draw_image, data, width, not self.app.no_color)
-        self._pictures[data, width] = drawn
-        for block in self._waiting.pop((data, width)):
-            if (index := self._pile.index_of(block)) is not None:
-                self._pile.change(index)
-        self._redraw_soon()
-
     # -- selecting blocks ------------------------------------------------------------------
 
     def select(self, delta: int) -> None:
@@ -388,12 +372,3 @@ class Transcript(ScrollView, can_focus=True):
         )
         shown = Strip([Segment(part.text, (part.style or Style()) + style) for part in marked])
         return Strip.join([before, shown, after])
-
-
-def _draw_image(data: bytes, width: int, has_colours: bool) -> Sequence[Strip]:
-    """Draw an image; to load who can do so takes time as well."""
-    try:
-        draw = import_module("steno.tui.transcript.image").draw_image
-    except ImportError:
-        return [Strip([Segment("[image; to see it: pip install 'steno[images]']")])]
-    return cast(Sequence[Strip], draw(data, width, has_colours=has_colours))

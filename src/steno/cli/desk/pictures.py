@@ -1,0 +1,58 @@
+"""The images of a session: as they were said, or as what was pointed at was opened."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import final
+
+from steno.content import Block, Image, ImageBlob, ImageData
+from steno.conversation import Conversation
+from steno.entry import Entry, Resolution
+from steno.errors import Damaged, Missing
+from steno.message import Message
+from steno.store import Store
+
+
+@final
+class Pictures:
+    """Finds the bytes of images; what references turned out to be is read once."""
+
+    def __init__(self, store: Store) -> None:
+        """Take where large images lie."""
+        self._store = store
+        self._opened: dict[tuple[str, int], Image] = {}
+        """What the references of the branch turned out to be: by their entry, and their block."""
+        self._read: tuple[int, Entry | None] = (0, None)
+        """How many entries of the branch were read, and the last of them."""
+
+    def image(self, conversation: Conversation, entry: str, block: int) -> bytes | None:
+        """Return the bytes of an image of an entry; None where they are not at hand."""
+        with suppress(Missing, Damaged):
+            payload = conversation.entry(entry).payload
+            if isinstance(payload, Message) and block < len(payload.content):
+                return self._bytes_of(payload.content[block]) or self._bytes_of(
+                    self._opened_in(conversation).get((entry, block))
+                )
+        return None
+
+    def _bytes_of(self, block: Block | None) -> bytes | None:
+        source = block.source if isinstance(block, Image) else None
+        if isinstance(source, ImageBlob):
+            return self._store.blob(source.sha256)
+        return source.data if isinstance(source, ImageData) else None
+
+    def _opened_in(self, conversation: Conversation) -> dict[tuple[str, int], Image]:
+        """Read what is new in the branch; all of it in another one, or after a rewind."""
+        entries, (count, last) = conversation.past(), self._read
+        if count > len(entries) or (count and entries[count - 1] is not last):
+            self._opened, count = {}, 0
+        for number in range(count, len(entries)):
+            found = entries[number].payload
+            if isinstance(found, Resolution):
+                shown = next((one for one in found.content if isinstance(one, Image)), None)
+                if shown is not None:
+                    self._opened[found.target, found.block] = shown
+                else:
+                    self._opened.pop((found.target, found.block), None)
+        self._read = (len(entries), entries[-1] if entries else None)
+        return self._opened

@@ -1,0 +1,84 @@
+"""The images of a conversation: fetched when they are drawn, drawn in a thread, and a few kept.
+
+A session may hold hundreds, so nobody asks for the bytes of one that is not looked at. It knows
+blocks and no widget; what takes long to load is loaded with the first image.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from importlib import import_module
+from typing import Any, Final, TypeAlias, cast, final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.cache import LRUCache
+from textual.strip import Strip
+
+from steno.tui.block import Block, ImageAt
+from steno.tui.transcript.drawing import Pictures
+
+KEPT: Final = 64
+"""How many images stay drawn."""
+
+ImageOf: TypeAlias = Callable[[str, int], bytes | None]
+"""Returns the bytes of an image: by its entry, and its number among the parts there."""
+
+
+def no_image(entry: str, number: int) -> bytes | None:
+    """Return nothing: nobody has any images."""
+    return None
+
+
+@final
+class Gallery:
+    """Draws images, and says when one is there."""
+
+    def __init__(
+        self,
+        start: Callable[[Coroutine[Any, Any, None]], object],
+        changed: Callable[[Block], None],
+        *,
+        has_colours: Callable[[], bool],
+    ) -> None:
+        """Take who starts what takes long, and who is told that a block looks otherwise now."""
+        self.image_of: ImageOf = no_image
+        """Who has the bytes."""
+        self._start = start
+        self._changed = changed
+        self._has_colours = has_colours
+        self._drawn: LRUCache[tuple[ImageAt, int], Sequence[Strip]] = LRUCache(KEPT)
+        self._awaited: dict[tuple[ImageAt, int], set[Block]] = {}
+
+    def pictures_of(self, block: Block) -> Pictures:
+        """Return who brings the images of a block: at once, or a word now and them later."""
+
+        def picture(image: ImageAt, width: int) -> Sequence[Strip]:
+            key = (image, width)
+            if (found := self._drawn.get(key)) is not None:
+                return found
+            if key not in self._awaited:
+                data = self.image_of(*image)
+                if data is None:
+                    return []  # it may be at hand later
+                self._awaited[key] = set()
+                self._start(self._draw(data, key))
+            self._awaited[key].add(block)
+            return [Strip([Segment("[image …]", Style(dim=True))])]
+
+        return picture
+
+    async def _draw(self, data: bytes, key: tuple[ImageAt, int]) -> None:
+        self._drawn[key] = await asyncio.to_thread(_draw_image, data, key[1], self._has_colours())
+        for block in self._awaited.pop(key):
+            self._changed(block)
+
+
+def _draw_image(data: bytes, width: int, has_colours: bool) -> Sequence[Strip]:
+    """Draw an image; to load who can do so takes time as well."""
+    try:
+        draw = import_module("steno.tui.transcript.image").draw_image
+    except ImportError:
+        return [Strip([Segment("[image; to see it: pip install 'steno[images]']")])]
+    return cast(Sequence[Strip], draw(data, width, has_colours=has_colours))

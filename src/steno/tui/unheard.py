@@ -1,0 +1,112 @@
+"""What a person has said and is not on record: what waits to be heard, and what was not said after all.
+
+What is said is seen at once, and until the record has it. It is heard in the order in which it was
+said, so the first that waits is the one that is heard: its words on record may be others, where it
+was the name of a template. Nothing that was typed is lost: what comes back can be chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+from steno.tui.block import Block, Kind, State
+from steno.tui.desk import Words
+from steno.tui.page import Page
+
+STEERS: Final = "will be heard at the next step"
+_NOT_SAID: Final = "not said · Alt+Up and e take it to the prompt"
+_NOT_SENT: Final = "not sent · /retry tries again, Alt+Up and e take it to the prompt"
+
+
+@final
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    words: Words
+    block: Block
+    is_taken: bool = False
+    """Whether the desk has it; else it may yet be refused."""
+
+
+@final
+class Unheard:
+    """Shows words until they are heard, or chosen to be said otherwise."""
+
+    def __init__(self, page: Page) -> None:
+        """Take the page to show them on."""
+        self._page = page
+        self._waiting: list[_Waiting] = []
+        self._unsaid: dict[Block, Words] = {}
+        self._unsent: Block | None = None
+        """What could not be sent last, among those that were not said."""
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All of them, for the end of a page that is shown anew."""
+        return [*self._unsaid, *(one.block for one in self._waiting)]
+
+    # -- what waits --------------------------------------------------------------------------
+
+    def wait(self, words: Words, *, steers: bool) -> Block:
+        """Show what is being said, until it is heard."""
+        block = Block(Kind.USER, STEERS if steers else "", words.text, state=State.WAITING)
+        self._waiting.append(_Waiting(words, block))
+        self._page.add(block)
+        return block
+
+    def take(self, block: Block) -> None:
+        """Note that the desk has taken what a block shows."""
+        for one in self._waiting:
+            one.is_taken = one.is_taken or one.block is block
+
+    def refuse(self, block: Block) -> None:
+        """Take away what the desk has refused."""
+        self._forget([one for one in self._waiting if one.block is block])
+
+    def hear(self) -> Words | None:
+        """Take away what was said first: it is on record. None where nobody has said it here."""
+        if self._waiting:
+            first = self._waiting[0]
+            self._forget([first])
+            return first.words
+        if self._unsent is not None:  # it was sent again
+            return self.reclaim(self._unsent)
+        return None
+
+    def withdraw(self, count: int) -> None:
+        """Take away what was said last, and came back."""
+        taken = [one for one in self._waiting if one.is_taken]
+        self._forget(taken[max(0, len(taken) - count) :])
+
+    def abandon(self) -> list[Words]:
+        """Take away everything that the desk has taken, and return it: nobody is left to hear it."""
+        taken = [one for one in self._waiting if one.is_taken]
+        self._forget(taken)
+        return [one.words for one in taken]
+
+    def _forget(self, those: list[_Waiting]) -> None:
+        for one in those:
+            self._waiting.remove(one)
+            self._page.drop(one.block)
+
+    # -- what was not said -------------------------------------------------------------------
+
+    def keep(self, words: Words, *, is_on_record: bool = False) -> None:
+        """Show what was not said after all, so that it can be chosen.
+
+        What is on record, although nobody has heard it, can also be tried again.
+        """
+        head = _NOT_SENT if is_on_record else _NOT_SAID
+        block = Block(Kind.USER, head, words.text, state=State.STOPPED)
+        self._unsaid[block] = words
+        if is_on_record:
+            self._unsent = block
+        self._page.add(block)
+
+    def reclaim(self, block: Block) -> Words | None:
+        """Take away what was not said, and return it; None where a block is something else."""
+        words = self._unsaid.pop(block, None)
+        if words is not None:
+            self._unsent = None if block is self._unsent else self._unsent
+            self._page.drop(block)
+        return words

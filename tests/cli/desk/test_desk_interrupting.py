@@ -1,0 +1,238 @@
+"""To stop what runs at a desk: it ends, and nothing that was said is lost by it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from steno.agent import Ending, RunEnded, TurnStarted
+from steno.cli.configuration import load_settings
+from steno.cli.desk.desk import opened_desk
+from steno.cli.session import Start
+from steno.errors import StenoError
+from steno.event import TextDelta
+from steno.tui.desk import Desk, DeskEvent, Returned, ShellEnded, Trouble, Words
+from tests.cli.desk.seated import NO_SERVER, Person, run, seated
+from tests.cli.headless import make_project, speaking
+from tests.cli.pointing import SEEING
+from tests.inputs.images.making import encoded, graphic
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    return make_project(tmp_path, monkeypatch)
+
+
+async def begin(person: Person, text: str) -> None:
+    """Say something, and wait until the model is asked."""
+    await person.desk.say(Words(text))
+    await person.until(lambda: person.told(TurnStarted))
+
+
+async def run_shell(person: Person, command: str) -> None:
+    await person.desk.shell(command)
+    await person.until(lambda: person.told(ShellEnded))
+
+
+@pytest.mark.parametrize("steering", ["after_calls", "after_run"])
+def test_to_interrupt_ends_the_run_and_what_was_not_heard_comes_back(
+    project: Path, home: Path, steering: str
+) -> None:
+    gate, picture = threading.Event(), encoded(graphic())
+    second, third = Words("And be brief.", (picture,)), Words(" In verse. ")
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await begin(person, "Tell me.")
+            await person.desk.say(second)
+            await person.desk.say(third)
+            person.desk.interrupt()
+            ended = await person.end()
+            assert ended.result.ending is Ending.INTERRUPTED
+            assert person.told(Returned) == [Returned((second, third))]
+            assert person.said == ["Tell me."]
+            gate.set()
+
+    with speaking(home, [gate, "Once."], settings=f'steering = "{steering}"\n{SEEING}') as model:
+        run(main())
+    assert len(model.seen) <= 1
+
+
+def test_what_was_heard_does_not_come_back(project: Path, home: Path) -> None:
+    first, second = threading.Event(), threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await begin(person, "Tell me.")
+            await person.desk.say(Words("And be brief."))
+            first.set()
+            await person.until(lambda: len(person.told(TurnStarted)) == 2)
+            person.desk.interrupt()
+            ended = await person.end()
+            assert ended.result.ending is Ending.INTERRUPTED
+            assert person.told(Returned) == []
+            assert person.said == ["Tell me.", "Once.", "And be brief."]
+            second.set()
+
+    with speaking(home, [first, "Once."], [second, "Well."]):
+        run(main())
+
+
+def test_what_a_command_has_printed_stays_where_words_come_back(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await begin(person, "Tell me.")
+            await run_shell(person, "echo from outside")
+            await person.desk.say(Words("And be brief."))
+            person.desk.interrupt()
+            ended = await person.end()
+            assert ended.result.ending is Ending.INTERRUPTED
+            assert person.told(Returned) == [Returned((Words("And be brief."),))]
+            assert person.said == ["Tell me.", "$ echo from outside\nfrom outside\n"]
+            gate.set()
+
+    with speaking(home, [gate, "Once."]) as model:
+        run(main())
+    assert len(model.seen) <= 1
+
+
+def test_what_a_command_has_printed_asks_for_no_answer(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await begin(person, "Hello?")
+            await run_shell(person, "echo from outside")
+            gate.set()
+            ended = await person.end()
+            assert ended.result.ending is Ending.DONE
+            assert person.said == ["Hello?", "Hello.", "$ echo from outside\nfrom outside\n"]
+            assert not person.desk.is_unfinished
+
+    with speaking(home, [gate, "Hello."]) as model:
+        run(main())
+    assert len(model.seen) == 1
+
+
+def test_who_leaves_finds_on_record_what_was_said_and_not_heard(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def leave() -> None:
+        async with seated(project) as person:
+            await person.desk.say(Words("Tell me."))
+            await person.until(lambda: person.told(TextDelta))
+            await person.desk.say(Words("And be brief."))
+
+    async def come_back() -> None:
+        async with seated(project, continues=True) as person:
+            assert person.said == ["Tell me.", "Once upon", "And be brief."]
+            assert person.desk.is_unfinished
+
+    with speaking(home, ["Once upon", gate, " a time"]) as model:
+        run(leave())
+        gate.set()
+        run(come_back())
+    assert len(model.seen) == 1
+
+
+# -- the end -----------------------------------------------------------------------------------
+
+
+def test_nothing_begins_at_a_desk_that_is_being_closed(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            await person.desk.shell("exec sleep 600")
+            closing = asyncio.create_task(person.desk.close())
+            await asyncio.sleep(0)
+            assert not closing.done()
+            for refused in (person.desk.shell("ls"), person.desk.say(Words("Hello?"))):
+                with pytest.raises(StenoError, match="desk: it is closed"):
+                    await refused
+            await closing
+
+    run(main())
+
+
+def test_what_is_still_being_read_when_a_desk_is_closed_is_not_said(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            (project / "shapes.png").write_bytes(encoded(graphic()))
+            saying = asyncio.create_task(person.desk.say(Words("Look.", ("shapes.png",))))
+            await asyncio.sleep(0)  # it reads the image
+            await person.desk.close()
+            with pytest.raises(StenoError, match="desk: it is closed"):
+                await saying
+            assert list(person.desk.entries()) == []
+
+    run(main())
+
+
+def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
+    project: Path, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = threading.Event()
+    at_work: list[Desk] = []
+
+    async def sit() -> None:
+        loaded = load_settings(project, flags={})
+        async with opened_desk(loaded, Start(project), outside=NO_SERVER) as desk:
+            await desk.say(Words("Tell me."))
+            at_work.append(desk)
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        sitting = asyncio.create_task(sit())
+        while not at_work:  # noqa: ASYNC110 - whoever changes it tells nobody
+            await asyncio.sleep(0.005)
+        for _ in range(2):
+            sitting.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await sitting
+        with pytest.raises(StenoError, match="closed"):
+            await at_work[0].shelf.sessions()
+
+    with speaking(home, [gate, "Once."]), caplog.at_level(logging.ERROR):
+        run(main())
+        gate.set()
+    assert caplog.messages == []
+
+
+# -- who watches -------------------------------------------------------------------------------
+
+
+def test_a_fault_of_who_watches_does_not_end_the_run_and_is_told_once(
+    project: Path, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            told: list[DeskEvent] = []
+            over = asyncio.Event()
+
+            def stumble(event: DeskEvent) -> None:
+                told.append(event)
+                if isinstance(event, RunEnded):
+                    over.set()
+                raise ZeroDivisionError("a face that cannot draw")
+
+            person.desk.watch(stumble)
+            await person.desk.say(Words("Hello?"))
+            await over.wait()
+            assert person.said == ["Hello?", "Hello."]
+            [trouble] = [event for event in told if isinstance(event, Trouble)]
+            assert "ZeroDivisionError: a face that cannot draw" in trouble.text
+
+    with speaking(home, "Hello."), caplog.at_level(logging.ERROR, "steno.cli"):
+        run(main())
+    [record] = caplog.records
+    assert record.name == "steno.cli"
+    assert record.exc_info is not None

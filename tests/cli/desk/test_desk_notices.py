@@ -1,0 +1,47 @@
+"""What a server does not look at is told once, and in one line; to whom it matters, each by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steno.agent import Notice, NoticeCode, RunEnded
+from tests.cli.desk.seated import run, seated
+from tests.cli.headless import make_project, speaking
+from tests.cli.vendor import Call
+
+pytestmark = pytest.mark.requirement("S4-15")
+MISSING = [Call("read", {"path": "missing.txt"}, "c1"), Call("read", {"path": "gone.txt"}, "c2")]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+def told(project: Path, home: Path, *, verbose: bool = False) -> list[str]:
+    """Let calls fail in two runs, and return what was told about it before each ended."""
+
+    async def main() -> list[str]:
+        async with seated(project, verbose=verbose) as person:
+            await person.say("Read both.")
+            await person.say("Again?")
+            [*_, last] = person.events
+            assert isinstance(last, RunEnded)
+            assert {notice.code for notice in person.told(Notice)} == {NoticeCode.CONTEXT}
+            return [notice.text for notice in person.told(Notice)]
+
+    with speaking(home, MISSING, "No.", "No."):
+        return run(main())
+
+
+def test_what_a_server_does_not_look_at_is_told_once_in_one_line(project: Path, home: Path) -> None:
+    [notice] = told(project, home)
+    assert notice == "2 things the server does not look at (messages); --verbose shows them"
+
+
+def test_who_wants_to_know_is_told_of_each(project: Path, home: Path) -> None:
+    notices = told(project, home, verbose=True)
+    assert len(notices) > 1
+    assert all("not told that the call ended as error" in notice for notice in notices)

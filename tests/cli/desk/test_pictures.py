@@ -1,0 +1,90 @@
+"""The images of a session, found by the entry and the block that they are at."""
+
+from __future__ import annotations
+
+import pytest
+
+from steno.aside import LARGE_IMAGE
+from steno.cli.desk.pictures import Pictures
+from steno.content import Image, ImageData, ImageFile, Text
+from steno.conversation import Conversation
+from steno.entry import Entry, Resolution, ResolutionStatus
+from steno.message import ChatMessage, UserMessage
+from steno.store import MemoryStore
+
+RED, GREEN = bytes([1]) * LARGE_IMAGE, b"green"
+
+
+def resolved(conversation: Conversation, said: Entry, data: bytes | None) -> None:
+    content = (
+        (Text("no image"),)
+        if data is None
+        else (Text("see"), Image(source=ImageData(data), mime_type="image/png"))
+    )
+    conversation.append(
+        Resolution(target=said.id, block=1, status=ResolutionStatus.RESOLVED, content=content)
+    )
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def conversation(store: MemoryStore) -> Conversation:
+    return store.new([ChatMessage.system("x")])
+
+
+def test_an_image_is_found_in_the_message_or_beside_it(
+    store: MemoryStore, conversation: Conversation
+) -> None:
+    said = conversation.append(
+        UserMessage(
+            (
+                Image(source=ImageData(GREEN), mime_type="image/png"),
+                Image(source=ImageData(RED), mime_type="image/png"),
+            )
+        )
+    )
+    pictures = Pictures(store)
+    assert [pictures.image(conversation, said.id, number) for number in range(3)] == [
+        GREEN,
+        RED,
+        None,
+    ]
+
+
+def test_what_was_pointed_at_is_found_as_it_was_opened_last_on_this_branch(
+    store: MemoryStore, conversation: Conversation
+) -> None:
+    said = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
+    pictures = Pictures(store)
+
+    def found() -> bytes | None:
+        return pictures.image(conversation, said.id, 1)
+
+    assert found() is None
+    for data in (RED, GREEN):
+        resolved(conversation, said, data)
+        assert found() == data
+    conversation.fork("aside", at=conversation.entries()[2].id)
+    resolved(conversation, said, None)
+    assert found() is None
+    conversation.switch("aside")
+    assert found() == RED
+    conversation.rewind(said.id)
+    assert found() is None
+
+
+def test_what_was_opened_is_read_once_however_many_images_are_asked_for(
+    store: MemoryStore, conversation: Conversation
+) -> None:
+    said = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
+    resolved(conversation, said, GREEN)
+    pictures = Pictures(store)
+    pictures.image(conversation, said.id, 1)
+    read = pictures._read
+    conversation.append(ChatMessage.user("more"))
+    assert pictures.image(conversation, said.id, 1) == GREEN
+    assert pictures._read[0] == read[0] + 1

@@ -1,0 +1,261 @@
+"""Words on the whole screen that are not heard at once, or not at all: seen, and never lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage
+from steno.call import ToolCall
+from steno.errors import InvalidValue
+from steno.store import open_store
+from steno.tui.block import Kind
+from steno.tui.desk import Reply, Returned, Trouble, Words
+from tests.cli.headless import speaking
+from tests.cli.pointing import SEEING
+from tests.tui.app.acting import begin, end, record
+from tests.tui.app.sitting import Person, real, sit
+from tests.tui.fake_desk import FakeDesk
+from tests.tui.tree_stage import talk
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+class SlowDesk(FakeDesk):
+    """A desk that takes its time, and then refuses what is said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+        self.fault: Exception = InvalidValue("not now")
+
+    async def say(self, words: Words) -> None:
+        await self.go.wait()
+        raise self.fault
+
+    async def command(self, name: str, argument: str = "") -> Reply:
+        await self.go.wait()
+        return Reply("done")
+
+
+# -- what waits ----------------------------------------------------------------------------------
+
+
+def test_what_is_said_is_seen_at_once_and_once() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        await person.enter("/docs:greet Ann")
+        await person.until(lambda: person.said(Kind.USER) == ["/docs:greet Ann"])
+        assert "will be heard" not in person.text
+        begin(desk, "Say hello to Ann.")
+        await person.until(lambda: person.said(Kind.USER) == ["Say hello to Ann."])
+        end(desk)
+
+    sit(desk, scene)
+
+
+def test_words_to_a_session_that_stopped_in_the_middle_are_seen_while_it_asks(
+    project: Path, home: Path
+) -> None:
+    write = ToolCall.create("write", {"path": "out/a.txt", "content": "a\n"}, id="c1")
+    with open_store() as store:
+        store.new([ChatMessage.user("Write it."), ChatMessage.assistant(None, [write])])
+
+    async def scene(person: Person) -> None:
+        await person.sees("stopped in the middle")
+        await person.enter("Or rather not.")
+        await person.sees("? write out/a.txt", "asks you", "Or rather not.")
+        await person.decide("d", "deny")
+        await person.sees("I see.", "idle")
+        assert person.said(Kind.USER) == ["Write it.", "Or rather not."]
+
+    with speaking(home, "I see."):
+        sit(real(project, resume="last"), scene)
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+def test_what_is_refused_while_somebody_types_can_be_chosen_and_said_again() -> None:
+    desk = SlowDesk()
+
+    async def scene(person: Person) -> None:
+        person.app.prompt.load("first", [b"png"])
+        await person.press("enter")
+        await person.type("second")
+        desk.go.set()
+        seen = await person.sees("✗ not now", "■ not said")
+        assert seen.count("first") == 1
+        assert person.typed == "second"
+        await person.press("alt+up", "e")
+        await person.until(lambda: person.typed.startswith("first [image 1: clipboard]"))
+        assert "not said" not in person.text
+        await person.press("home", "up")
+        assert person.typed == "second"
+
+    sit(desk, scene)
+
+
+def test_a_draft_that_is_cleared_is_one_arrow_up_away() -> None:
+    async def scene(person: Person) -> None:
+        await person.type("half a thought")
+        await person.press("ctrl+c")
+        assert person.typed == ""
+        await person.press("up")
+        assert person.typed == "half a thought"
+
+    sit(FakeDesk(), scene)
+
+
+def test_a_draft_survives_when_an_earlier_message_is_edited() -> None:
+    async def scene(person: Person) -> None:
+        await person.type("half a thought")
+        await person.press("alt+up", "alt+up", "e")
+        await person.until(lambda: person.typed == "one?")
+        await person.press("up")
+        assert person.typed == "half a thought"
+
+    sit(FakeDesk(talk("one?", "One.")), scene)
+
+
+def test_a_fault_of_ours_is_told_and_logged_and_the_words_come_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    desk = SlowDesk()
+    desk.fault = ZeroDivisionError("oh")
+    desk.go.set()
+
+    async def scene(person: Person) -> None:
+        await person.enter("hello?")
+        await person.sees("✗ a fault in steno: ZeroDivisionError: oh", "what is on record is safe")
+        await person.until(lambda: person.typed == "hello?")
+        assert person.said(Kind.USER) == []
+
+    with caplog.at_level(logging.ERROR, "steno.tui"):
+        sit(desk, scene)
+    [logged] = caplog.records
+    assert logged.exc_info is not None
+    assert logged.exc_info[0] is ZeroDivisionError
+
+
+# -- what comes back -----------------------------------------------------------------------------
+
+
+def test_what_was_not_heard_comes_back_to_the_prompt() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        begin(desk, "count to ten")
+        await person.enter("only to five")
+        await person.enter("and slowly")
+        await person.sees("only to five", "and slowly", "? will be heard at the next step")
+        desk.happen(Returned((Words("only to five"), Words("and slowly"))))
+        await person.until(lambda: person.typed == "only to five\nand slowly")
+        assert person.said(Kind.USER) == ["count to ten"]
+        end(desk)
+
+    sit(desk, scene)
+
+
+def test_what_was_not_heard_is_kept_beside_what_is_being_typed() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        begin(desk, "count to ten")
+        await person.enter("only to five")
+        await person.type("hm")
+        desk.happen(Returned((Words("only to five"),)))
+        await person.sees("only to five", "■ not said")
+        assert "will be heard" not in person.text
+        assert person.typed == "hm"
+        end(desk)
+
+    sit(desk, scene)
+
+
+def test_escape_takes_back_what_was_said_meanwhile_and_ends_the_run(
+    project: Path, home: Path
+) -> None:
+    gate = threading.Event()
+
+    async def scene(person: Person) -> None:
+        await person.enter("Go.")
+        await person.sees("Let me see")
+        await person.enter("And be brief.")
+        await person.sees("will be heard at the next step")
+        await person.press("escape")
+        await person.sees("interrupted", "idle")
+        assert person.typed == "And be brief."
+        assert person.said(Kind.USER) == ["Go."]
+        gate.set()
+
+    with speaking(home, ["Let me see", gate, "."]):
+        sit(real(project), scene)
+
+
+def test_words_that_nobody_is_left_to_hear_come_back() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        begin(desk, "count to ten")
+        await person.enter("only to five")
+        await person.sees("will be heard at the next step")
+        desk.is_running = False
+        desk.happen(Trouble("session: the disk is full"))
+        await person.sees("✗ session: the disk is full")
+        assert person.typed == "only to five"
+        assert person.said(Kind.USER) == ["count to ten"]
+
+    sit(desk, scene)
+
+
+@pytest.mark.requirement("S2-28")
+def test_words_with_an_image_that_fails_stay_to_be_used_again(project: Path, home: Path) -> None:
+    (project / "shapes.png").write_bytes(b"no image at all")
+
+    async def scene(person: Person) -> None:
+        await person.enter("Which colour is @shapes.png?")
+        await person.sees("✗ image shapes.png: failed:", "■ not sent · /retry tries again", "idle")
+        assert person.said(Kind.USER) == ["Which colour is @shapes.png?"]
+        await person.enter("/retry")
+        await person.until(lambda: len(person.said(Kind.TROUBLE)) == 4)
+        assert person.said(Kind.USER) == ["Which colour is @shapes.png?"]
+        for _ in range(8):
+            await person.press("alt+up", "e")
+        await person.until(lambda: person.typed == "Which colour is @shapes.png?")
+
+    with speaking(home, "Red.", settings=SEEING):
+        sit(real(project), scene)
+
+
+# -- while something takes long ------------------------------------------------------------------
+
+
+def test_a_command_that_takes_long_is_told_while_it_lasts() -> None:
+    desk = SlowDesk()
+
+    async def scene(person: Person) -> None:
+        await person.enter("/compact")
+        await person.until(lambda: "/compact" in person.status)
+        desk.go.set()
+        await person.sees("done", "idle")
+
+    sit(desk, scene)
+
+
+def test_what_runs_is_still_told_after_a_command() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        begin(desk, "hello?")
+        await person.enter("/usage")
+        await person.sees("done: usage", "waiting for offline/steno")
+        record(desk, ChatMessage.assistant("Hi."))
+        end(desk)
+
+    sit(desk, scene)

@@ -1,0 +1,52 @@
+"""A page for tests of what is told: it only keeps what is put on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steno import Conversation
+from steno.tui.block import Block, Kind
+from steno.tui.chronicle import Chronicle
+
+
+class Sheet:
+    """A page that only keeps what is put on it."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.touched = 0
+
+    def show(self, blocks: list[Block]) -> None:
+        self.blocks = blocks
+
+    def add(self, block: Block) -> None:
+        self.blocks.append(block)
+
+    def touch(self, block: Block) -> None:
+        self.touched += 1
+
+    def drop(self, block: Block) -> None:
+        if block in self.blocks:
+            self.blocks.remove(block)
+
+    def seen(self) -> list[tuple[Any, ...]]:
+        """Return everything that a person could see of what is on record."""
+        return [
+            (b.kind, b.head, b.gather(), b.form, b.language, b.state, b.is_folded, b.entry)
+            for b in self.blocks
+            if b.entry is not None
+        ]
+
+    def of(self, kind: Kind) -> list[Block]:
+        return [block for block in self.blocks if block.kind is kind]
+
+
+def chronicle() -> tuple[Chronicle, Sheet]:
+    sheet = Sheet()
+    return Chronicle(sheet), sheet
+
+
+def read_back(conversation: Conversation) -> Sheet:
+    told, sheet = chronicle()
+    told.open(conversation.entries())
+    return sheet

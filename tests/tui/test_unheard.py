@@ -1,0 +1,94 @@
+"""What the person has said and is not on record: it is seen, in its order, and never lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from steno import ChatMessage, Conversation
+from steno.agent import Recorded
+from steno.content import Image, ImageFile, Text
+from steno.entry import Resolution, ResolutionStatus
+from steno.message import UserMessage
+from steno.tui.block import Kind, State
+from steno.tui.desk import Returned, Words
+from tests.tui.sheet import chronicle, read_back
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation([ChatMessage.user("Go.")])
+    told.open(conversation.entries())
+    told.unheard.wait(Words("stop that"), steers=True)
+    (queued,) = [block for block in sheet.blocks if block.state is State.WAITING]
+    assert queued.body == "stop that"
+    conversation.append(ChatMessage.assistant("Done."))
+    entry = conversation.append(ChatMessage.user("stop that"))
+    told.tell(Recorded(entry))
+    assert [block.body for block in sheet.of(Kind.USER)] == ["Go.", "stop that"]
+    assert not [block for block in sheet.blocks if block.state is State.WAITING]
+
+
+def test_what_is_said_is_heard_in_its_order_whatever_the_record_calls_it() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation()
+    told.unheard.wait(Words("/docs:greet Ann"), steers=False)
+    told.unheard.wait(Words("and be brief"), steers=True)
+    told.tell(Recorded(conversation.append(ChatMessage.user("$ ls\n"), audit={"shell": "ls"})))
+    assert [one.body for one in sheet.of(Kind.USER)] == ["/docs:greet Ann", "and be brief"]
+    told.tell(Recorded(conversation.append(ChatMessage.user("Say hello to Ann."))))
+    assert [one.body for one in sheet.of(Kind.USER)] == ["and be brief", "Say hello to Ann."]
+    conversation.append(ChatMessage.assistant("Hello."))
+    told.tell(Recorded(conversation.append(ChatMessage.user("and be brief"))))
+    assert [one.state for one in sheet.of(Kind.USER)] == [None, None]
+
+
+def test_what_comes_back_is_what_was_taken_last() -> None:
+    told, sheet = chronicle()
+    first, second, third = [
+        told.unheard.wait(Words(text), steers=True) for text in ("first", "second", "third")
+    ]
+    told.unheard.take(first)
+    told.unheard.take(second)
+    told.tell(Returned((Words("second"),)))
+    assert sheet.blocks == [first, third]
+    told.unheard.refuse(third)
+    assert told.unheard.abandon() == [Words("first")]
+    assert sheet.blocks == []
+
+
+def test_what_is_not_on_record_stays_when_everything_is_shown_anew() -> None:
+    told, sheet = chronicle()
+    told.unheard.keep(Words("not now", (b"png",)))
+    told.unheard.wait(Words("wait"), steers=False)
+    told.open(Conversation([ChatMessage.user("Go.")]).entries())
+    assert [one.body for one in sheet.blocks] == ["Go.", "not now", "wait"]
+    assert told.unheard.reclaim(sheet.blocks[0]) is None
+    assert told.unheard.reclaim(sheet.blocks[1]) == Words("not now", (b"png",))
+    assert [one.body for one in sheet.blocks] == ["Go.", "wait"]
+
+
+def test_what_could_not_be_sent_can_be_used_again_and_the_rest_is_as_on_record() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
+    told.open(conversation.entries())
+    words = Words("What is @shot.png?")
+    told.unheard.wait(words, steers=False)
+    image = Image(source=ImageFile("shot.png"))
+    message = UserMessage((Text("What is @shot.png?"), image))
+    said = conversation.append(message)
+    assert said.parent is not None
+    told.tell(Recorded(said))
+    failed = Resolution(target=said.id, block=1, status=ResolutionStatus.FAILED, error="no image")
+    told.tell(Recorded(conversation.append(failed)))
+    told.tell(Recorded(conversation.rewind(said.parent)))
+    assert sheet.seen() == read_back(conversation).seen()
+    (unsent,) = [one for one in sheet.of(Kind.USER) if one.state is State.STOPPED]
+    assert (unsent.body, "/retry" in unsent.head) == ("What is @shot.png?", True)
+    assert "no image" in sheet.of(Kind.TROUBLE)[0].body
+    told.tell(Recorded(conversation.append(message)))
+    assert unsent not in sheet.blocks
+    assert sheet.seen() == read_back(conversation).seen()
+    told.tell(Recorded(conversation.append(ChatMessage.assistant("A cat."))))
+    assert sheet.seen() == read_back(conversation).seen()
