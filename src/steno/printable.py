@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from datetime import UTC, datetime
 from typing import Final
 
 _COLOUR: Final = re.compile(r"(?:\x1b\[|\x9b)[0-9;:]*m")
@@ -49,6 +50,22 @@ def _escape_in_json(found: re.Match[str]) -> str:
 def counted(number: int, one: str, many: str) -> str:
     """Return a number and what it counts."""
     return f"1 {one}" if number == 1 else f"{number:,} {many}"
+
+
+_STEPS: Final = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (2_592_000, 86_400, "d"))
+
+
+def age(time: datetime | None, now: datetime) -> str:
+    """Return how long ago a time is; the day where that is more than a month, or not yet."""
+    if time is None:
+        return "-"
+    seconds = int((now - time).total_seconds())
+    if -60 < seconds < 1:
+        return "now"
+    for limit, size, unit in _STEPS:
+        if 0 < seconds < limit:
+            return f"{seconds // size} {unit} ago"
+    return f"{time.astimezone(UTC):%Y-%m-%d}"
 
 
 # -- room on a line --------------------------------------------------------------------------

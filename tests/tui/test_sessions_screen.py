@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 
 from steno.errors import Missing, StenoError
 from steno.identity import utc_now
+from steno.printable import age
 from steno.tui.desk import Kept
-from steno.tui.screens.ages import age
 from steno.tui.screens.picking import LineScreen
 from steno.tui.screens.sessions import SessionsScreen
 from tests.tui.fake_desk import FakeDesk, FakeShelf

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steno.agent.pointing import Pointed, Pointers
-from steno.cli import moments
 from steno.cli.commands import Commands, add_store_option
 from steno.cli.findings import Facts, facts_of, name_of
 from steno.cli.log import Log
@@ -30,7 +29,7 @@ from steno.inputs.seen import SeenFile, image_file, read_seen
 from steno.json_object import expose, freeze_mapping
 from steno.message import AssistantMessage
 from steno.ports import Capability, Viewer
-from steno.printable import on_one_line
+from steno.printable import age, on_one_line
 from steno.tools import Workspace
 
 _COLUMNS: Final = (
@@ -206,7 +205,7 @@ def _cells(row: _Row, log: Log) -> list[str]:
         log.number(one.entry.id),
         _kind_of(one),
         name_of(one.pointer),
-        moments.age(one.entry.time, utc_now()),
+        age(one.entry.time, utc_now()),
         _status_of(one),
         facts.how or _NOTHING_TO_TELL,
         _NOTHING_TO_TELL if facts.size is None else f"{facts.size:,}",

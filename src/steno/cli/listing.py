@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from steno.cli import moments
 from steno.cli.folders import home_folder, working_folder
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.place import (
@@ -26,7 +25,7 @@ from steno.cli.session import folder_of
 from steno.cli.words import type_of
 from steno.errors import Damaged
 from steno.identity import utc_now
-from steno.printable import counted, on_one_line
+from steno.printable import age, counted, on_one_line
 from steno.record import Header
 from steno.store import Hit, Store, Summary
 from steno.store.words import snippet, words_of
@@ -83,7 +82,7 @@ def _row(summary: Summary, length: int) -> list[str]:
         on_one_line(summary.title) or "-",
         f"{summary.entries:,}",
         str(len(summary.branches)),
-        moments.age(changed_at(summary), utc_now()),
+        age(changed_at(summary), utc_now()),
         shown_folder(folder_of(summary.header)),
     ]
 
@@ -161,7 +160,7 @@ def _title(header: Header) -> str:
 
 
 def _title_row(header: Header, length: int) -> list[str]:
-    when = moments.age(header.created_at, utc_now())
+    when = age(header.created_at, utc_now())
     return [on_one_line(header.id[:length]), "-", _TITLE, when, on_one_line(_title(header))]
 
 
@@ -207,7 +206,7 @@ def _hit_row(hit: Hit, number: int | None, length: int) -> list[str]:
         on_one_line(hit.session[:length]),
         "#?" if number is None else f"#{number}",
         type_of(hit.entry),
-        moments.age(hit.entry.time, utc_now()),
+        age(hit.entry.time, utc_now()),
         on_one_line(hit.snippet),
     ]
 

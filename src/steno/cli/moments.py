@@ -1,4 +1,4 @@
-"""Times, as people read and write them on a command line: UTC, or how long ago."""
+"""Times, as people read and write them on a command line."""
 
 from __future__ import annotations
 
@@ -11,25 +11,11 @@ from steno.identity import utc_now
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _AGO: Final = re.compile(r"([0-9]{1,6})([smhdw])")
-_STEPS: Final = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (2_592_000, 86_400, "d"))
 
 
 def shown(time: datetime | None) -> str:
     """Return a time to the second, in UTC; a dash where none is known."""
     return "-" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
-
-
-def age(time: datetime | None, now: datetime) -> str:
-    """Return how long ago a time is; the day where that is more than a month, or not yet."""
-    if time is None:
-        return "-"
-    seconds = int((now - time).total_seconds())
-    if -60 < seconds < 1:
-        return "now"
-    for limit, size, unit in _STEPS:
-        if 0 < seconds < limit:
-            return f"{seconds // size} {unit} ago"
-    return f"{time.astimezone(UTC):%Y-%m-%d}"
 
 
 def moment(text: str) -> datetime:

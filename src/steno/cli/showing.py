@@ -13,10 +13,11 @@ from steno.cli import moments
 from steno.cli.log import Log
 from steno.cli.paper import Paper, Styled, print_object
 from steno.cli.place import existing_store, find_session
-from steno.cli.words import Passage, decided_by, passages_of, remark_of, type_of, usage_in_words
+from steno.cli.words import Passage, decided_by, passages_of, remark_of, type_of
 from steno.codec import encode_entry
 from steno.entry import Entry
 from steno.errors import Damaged, Missing
+from steno.formats.papers.telling import tokens
 from steno.message import Message, ToolResultMessage
 from steno.outcome import Outcome
 from steno.printable import counted, on_one_line
@@ -54,7 +55,7 @@ def show(options: argparse.Namespace) -> int:
     for entry in path:
         paper.line()
         _print_entry(paper, log, entry, is_whole=options.all)
-    usage = usage_in_words(usage_of(path))
+    usage = tokens(usage_of(path))
     if usage:
         paper.line()
         paper.line(("usage: ", "dim"), usage)

@@ -43,7 +43,7 @@ from steno.entry import (
 )
 from steno.message import AssistantMessage, Message, ToolResultMessage
 from steno.printable import on_one_line, printable
-from steno.usage import StopReason, Usage
+from steno.usage import StopReason
 
 _USUAL_STOPS = (None, StopReason.END_TURN, StopReason.TOOL_USE)
 
@@ -207,15 +207,3 @@ def decided_by(payload: Payload) -> str | None:
     if actor is not None:
         return on_one_line(str(actor))
     return None if rule is None else f"rule {on_one_line(str(rule))}"
-
-
-def usage_in_words(usage: Usage) -> str:
-    """Return a count of tokens as a sentence; empty where nobody counted."""
-    parts = [
-        (usage.input_tokens, "tokens in"),
-        (usage.cache_read_tokens, "of them from a cache"),
-        (usage.cache_write_tokens, "of them to a cache"),
-        (usage.output_tokens, "tokens out"),
-        (usage.thinking_tokens, "of them thinking"),
-    ]
-    return ", ".join([f"{count:,} {what}" for count, what in parts if count is not None])

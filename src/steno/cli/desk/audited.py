@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from steno.call import AnyToolCall
-from steno.cli import moments
 from steno.cli.audit import counts_in_words, verdict_on
 from steno.cli.desk.markdown_words import code, escaped, table
 from steno.cli.desk.scene import Scene
@@ -19,7 +18,7 @@ from steno.errors import LogError, Missing
 from steno.identity import utc_now
 from steno.message import AssistantMessage, ToolResultMessage
 from steno.outcome import Outcome
-from steno.printable import counted, cut, on_one_line
+from steno.printable import age, counted, cut, on_one_line
 from steno.tui.desk import Reply
 
 _COLUMNS: Final = (
@@ -113,7 +112,7 @@ def _row(one: Settled, now: datetime) -> list[str]:
     assert isinstance(approval, Approval)
     by = cut(decided_by(approval) or "", _LONGEST_NAME)
     return [
-        moments.age(one.approval.time, now),
+        age(one.approval.time, now),
         code(_call_in_words(one.call, approval.call_id)),
         str(approval.status),
         escaped(by),

@@ -12,10 +12,9 @@ from steno.entry import Entry
 from steno.errors import InvalidValue, Missing
 from steno.identity import utc_now
 from steno.message import UserMessage
-from steno.printable import counted, cut, on_one_line
+from steno.printable import age, counted, cut, on_one_line
 from steno.tui.desk import Desk, Kept, Twig, Words
 from steno.tui.plain.voice import Voice
-from steno.tui.screens.ages import age
 from steno.tui.screens.comparing import compare
 from steno.views import text_of
 

@@ -24,9 +24,8 @@ from textual.widgets import Input, Static
 
 from steno.errors import StenoError
 from steno.identity import utc_now
-from steno.printable import counted, on_one_line, width_of
+from steno.printable import age, counted, on_one_line, width_of
 from steno.tui.desk import Kept, Shelf, Standing
-from steno.tui.screens.ages import age
 from steno.tui.screens.picking import FilteredList, LineScreen, Row, shown_name
 
 _PAUSE_S: Final = 0.15
