@@ -166,6 +166,19 @@ def test_an_image_is_only_pointed_at_until_it_is_drawn() -> None:
     assert block.images == (ImageAt(said.id, 1),)
 
 
+def test_what_shows_an_image_is_drawn_anew_when_the_image_was_opened() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation()
+    said = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
+    told.tell(Recorded(said))
+    before = sheet.touched
+    opened = Resolution(
+        target=said.id, block=0, status=ResolutionStatus.RESOLVED, content=(Text("a cat"),)
+    )
+    told.tell(Recorded(conversation.append(opened)))
+    assert sheet.touched == before + 1
+
+
 def test_the_diff_of_a_call_that_names_its_file_does_not_name_it_again(tmp_path: Path) -> None:
     sheet, _ = run(work(tmp_path, SCRIPTS["a change"]))
     for block in sheet.of(Kind.CALL):

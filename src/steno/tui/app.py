@@ -179,7 +179,7 @@ class Terminal(App[int]):
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             loop.add_signal_handler(number, self._end_by, number)
         self.run_worker(self._live(), name="work", exit_on_error=False)
 

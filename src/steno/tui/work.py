@@ -185,7 +185,7 @@ class Working:
                     self.open_help()
                 case Typed("theme", name):
                     await self._change_theme(name)
-                case Typed("tree", ""):
+                case Typed("tree", _):
                     await self._walk_tree()
                 case Typed("resume", ""):
                     await self._app.push_screen_wait(SessionsScreen(self._desk))
