@@ -7,11 +7,18 @@ import pytest
 from tests.cli.program import steno
 
 
-def test_without_a_command_there_is_help_that_says_how_to_begin() -> None:
+def test_without_a_terminal_and_without_a_prompt_it_says_how_to_begin() -> None:
     told = steno()
+    assert (told.status, told.out) == (2, "")
+    assert "say what to do, as in: steno -p" in told.err
+    assert "steno --help tells more" in told.err
+
+
+def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
+    told = steno("--help")
     assert (told.status, told.err) == (0, "")
-    assert told.out == steno("--help").out
-    assert "steno -p PROMPT" in told.out
+    for way in ('steno -p "PROMPT"', "steno -c", "steno --plain", "--model NAME"):
+        assert way in told.out
 
 
 @pytest.mark.parametrize(
@@ -19,7 +26,7 @@ def test_without_a_command_there_is_help_that_says_how_to_begin() -> None:
     [
         ("sesions", "there is no command sesions; do you mean sessions?"),
         ("aprovals", "do you mean approvals?"),
-        ("Mend the failing test", "steno -p PROMPT lets a model work on something"),
+        ("mend", "steno -p PROMPT lets a model work on something"),
         ("\x1b[2J\nx", "there is no command \\x1b[2J x; steno -p PROMPT"),
     ],
 )

@@ -293,3 +293,9 @@ def test_a_model_that_nobody_named_is_told_with_how_it_was_found(home: Path) -> 
         told = steno("-p", "x")
     assert told.out == "Hello.\n"
     assert "no model was named; lab/tester is there (server at http://127.0.0.1:" in told.err
+
+
+def test_words_without_an_option_are_the_prompt_where_there_is_no_terminal() -> None:
+    told = steno("what is there?", "--model", "offline", "-q")
+    assert told.status == 0
+    assert "[offline assistant" in told.out

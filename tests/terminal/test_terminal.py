@@ -72,6 +72,16 @@ def test_it_starts_answers_and_leaves(window: Tmux) -> None:
     assert "read notes.txt" in steno(window, "sessions", "list")
 
 
+def test_what_is_said_on_the_command_line_is_said_first_and_leaving_tells_how_to_go_on(
+    window: Tmux,
+) -> None:
+    window.start("read notes.txt", *OFFLINE)
+    window.wait("ship on Friday")
+    window.type("", "C-d")
+    seen = window.wait("[left with 0]")
+    assert "steno -c goes on with it" in seen
+
+
 def test_who_opens_it_and_leaves_has_begun_nothing(window: Tmux) -> None:
     window.start(*OFFLINE)
     window.wait("ACT")

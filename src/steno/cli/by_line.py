@@ -23,7 +23,9 @@ async def _work(options: argparse.Namespace, history: Path | None) -> int:
         try:
             # What is waited for is not shown: a line that changes is read out again and again.
             async with opened_for(options, lambda _: None) as desk:
-                return await run_plain(desk, history=history, is_verbose=options.verbose)
+                return await run_plain(
+                    desk, history=history, is_verbose=options.verbose, first=options.words or ""
+                )
         except asyncio.CancelledError:
             if stopping.status is None:
                 raise

@@ -35,7 +35,7 @@ from steno.conversation import Conversation
 from steno.errors import InvalidValue, StenoError, Unavailable
 from steno.ports import Provider, Tool
 from steno.providers.finding import Found
-from steno.providers.looking import EMBEDDED
+from steno.providers.looking import EMBEDDED, OFFLINE
 from steno.providers.prices import context_tokens_of, price_of
 from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
@@ -287,12 +287,19 @@ def notes_on(equipment: Equipment, folder: Path) -> Iterator[str]:
     """Tell of the model and of the folder what may come as a surprise."""
     settings, found = equipment.settings, equipment.found
     if found.looked:
-        yield f"no model was named; {found.name} is there ({found.how})"
+        yield f"no model was named; {found.name} is there ({found.how}){_in_earnest(found)}"
     if settings.max_cost is not None and price_of(found.name) is None:
         yield f"max_cost: nobody knows the price of {found.name}, so this is no limit"
     home = home_folder(os.environ)
     if home is not None and home.resolve().is_relative_to(folder):
         yield f"{folder}: your home folder is in it, with all that it holds; a project is safer"
+
+
+def _in_earnest(found: Found) -> str:
+    """Say what to do for real work, where what was found is no match for it."""
+    if found.vendor not in (EMBEDDED, OFFLINE):
+        return ""
+    return "; for real work set a key such as ANTHROPIC_API_KEY, or start Ollama: steno models"
 
 
 def notes_on_session(store: Store, conversation: Conversation, folder: Path) -> Iterator[str]:

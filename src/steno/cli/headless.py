@@ -44,7 +44,7 @@ from steno.cli.uncovered import uncovered
 from steno.content import RecognitionMode
 from steno.conversation import Conversation
 from steno.errors import Conflict, InvalidValue, Unresolved
-from steno.printable import on_one_line
+from steno.printable import cut, on_one_line
 from steno.value import is_text, replace_lone_surrogates
 
 AT_LIMIT: Final = 4
@@ -116,14 +116,20 @@ def _words(options: argparse.Namespace) -> Words:
     """Return what to do: what the option says, and behind it what stdin holds."""
     if options.retry:
         return Words("")
-    said: str = "" if options.prompt in (None, "-") else options.prompt
+    if options.words is not None and options.prompt not in (None, "-"):
+        extra = cut(on_one_line(options.words), 40)
+        rule = "nothing is expected there; what has blanks in it has to be in quotes"
+        options.parser.error(f"{extra}: {rule}")
+    said: str = (options.words or "") if options.prompt in (None, "-") else options.prompt
     if not is_text(said):
         raise Misused("--prompt: is not UTF-8 text")
     piped = _piped(options.prompt)
-    if options.prompt == "-":
+    if options.prompt == "-" and not said:
         said, piped = piped, ""
     if not (said.strip() or piped.strip()):
-        options.parser.error("say what to do, as in: steno -p 'What does this project do?'")
+        options.parser.error(
+            "say what to do, as in: steno -p 'What does this project do?'; steno --help tells more"
+        )
     return Words(said, piped, tuple(options.images))
 
 

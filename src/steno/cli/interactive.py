@@ -15,11 +15,11 @@ import tomllib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from steno.cli.folders import config_folder, home_folder
-from steno.errors import Unavailable
 
 _FEATURELESS: Final = ("", "dumb", "unknown")
 _YES: Final = ("1", "true", "yes", "on")
@@ -38,7 +38,7 @@ def run_interactive(options: argparse.Namespace) -> int:
     """Let a person work at the terminal, and return the exit status."""
     own = _own_settings(os.environ)
     history = None if options.no_session else _history_file(os.environ)
-    if _is_plain(options, own, os.environ):
+    if _is_plain(options, own, os.environ) or not _has_full_screen():
         lines: Any = import_module("steno.cli.by_line")
         status: int = lines.run_by_line(options, history)
         return status
@@ -53,35 +53,49 @@ def run_interactive(options: argparse.Namespace) -> int:
 def _run_full_screen(
     options: argparse.Namespace, own: Mapping[str, object], history: Path | None
 ) -> int:
-    try:
-        app: Any = import_module("steno.tui.app")
-    except ImportError as exc:
-        if not (exc.name or "").startswith("textual"):
-            raise
-        raise Unavailable(
-            "terminal: the full screen is not installed (pip install 'steno[tui]'); "
-            "--plain does without it, and -p needs no terminal at all"
-        ) from None
+    app: Any = import_module("steno.tui.app")
     themes: Any = import_module("steno.tui.themes")
     wanted = [os.environ.get("STENO_THEME"), own.get("theme")]
     named = [themes.theme_named(name) for name in wanted if isinstance(name, str)]
     theme: str = next(filter(None, named), themes.default_theme(os.environ))
 
-    def opener(say: Callable[[str], None]) -> Any:
-        return _opened(options, say)
+    sessions: list[str] = []
 
-    ended: int = app.run_terminal(opener, theme=theme, history=history)
+    def opener(say: Callable[[str], None]) -> Any:
+        return _opened(options, say, sessions)
+
+    ended: int = app.run_terminal(opener, theme=theme, history=history, first=options.words or "")
+    for session in sessions:
+        print(f"session {session}: steno -c goes on with it", file=sys.stderr)
     return ended
 
 
+def _has_full_screen() -> bool:
+    """Tell whether the full screen is installed; if not, say so once: lines do as well."""
+    if find_spec("textual") is not None:
+        return True
+    told = "the full screen is not installed (pip install 'steno[tui]'); line by line, then"
+    print(f"steno: {told}", file=sys.stderr)
+    return False
+
+
 @asynccontextmanager
-async def _opened(options: argparse.Namespace, say: Callable[[str], None]) -> AsyncGenerator[Any]:
-    """Open the desk; what it takes is loaded in a thread, so that the screen stays alive."""
+async def _opened(
+    options: argparse.Namespace, say: Callable[[str], None], sessions: list[str]
+) -> AsyncGenerator[Any]:
+    """Open the desk; what it takes is loaded in a thread, so that the screen stays alive.
+
+    The session that is at hand in the end is noted, for whoever wants to go on with it.
+    """
     module: Any = await asyncio.to_thread(import_module, "steno.cli.desk.opening")
     async with module.opened_for(options, say) as desk:
         gc.freeze()  # and it is not looked through later, either, while a person types
         gc.enable()
-        yield desk
+        try:
+            yield desk
+        finally:
+            session: str | None = desk.standing.session
+            sessions.extend([session] if session else [])
 
 
 def _is_plain(

@@ -49,6 +49,16 @@ _COMMANDS: Final = {
     "convert": "wires",
 }
 """The file of each command, in the order in which help lists them."""
+_EPILOG: Final = """\
+work with a model:
+  steno                           at the terminal; steno "PROMPT" says something first
+  steno -c                        go on with the last session of this folder; -r ID with another
+  steno --plain                   line by line, for screen readers and pipes
+  steno -p "PROMPT"               on one prompt, and print the answer
+  --model NAME  --mode plan  --allow RULE  --no-session        with all of these
+
+'steno run --help' tells the rest of it, 'steno COMMAND --help' more about a command.
+"""
 _LONGEST_NAME: Final = 40
 _EXTRA: Final = "pip install 'steno["
 """What is said of a part that is not installed, and of nothing else that cannot be imported."""
@@ -91,9 +101,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _with_command(given: list[str]) -> list[str]:
-    """Return the arguments with the command that is meant where none is named: `steno -p PROMPT`."""
+    """Return the arguments with the command that is meant where none is named: `steno [PROMPT]`."""
     if not given:
-        return ["run"] if sys.stdin.isatty() and sys.stdout.isatty() else ["--help"]
+        return ["run"]
+    if " " in given[0] and not given[0].startswith("-"):  # no command has a blank in its name
+        return ["run", *given]
     names_none = given[0].startswith("-") and given[0] not in _OF_ITS_OWN
     return ["run", *given] if names_none else given
 
@@ -126,8 +138,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         prog="steno",
         description="Let a model work; keep, translate and replay what a person, a model and tools "
         "say to each other.",
-        epilog="'steno' alone opens the terminal, 'steno -p PROMPT' lets a model work on something ('steno run --help' tells more); "
-        "'steno COMMAND --help' tells more about a command.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"steno {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

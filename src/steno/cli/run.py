@@ -45,8 +45,14 @@ def add_commands(commands: Commands) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    run.add_argument("words", nargs="?", metavar="PROMPT", help="what to say first at the terminal")
     run.add_argument(
-        "-p", "--prompt", metavar="PROMPT", help="what to do; stdin is appended; - is stdin alone"
+        "-p",
+        "--prompt",
+        nargs="?",
+        const="-",
+        metavar="PROMPT",
+        help="what to do without a terminal; stdin is appended; alone or - it is stdin",
     )
     run.add_argument(
         "--plain",

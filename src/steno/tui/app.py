@@ -168,6 +168,10 @@ class Terminal(App[int]):
         """Offer none: commands are typed in the prompt."""
         return ()
 
+    def say_first(self, text: str) -> None:
+        """Say something as soon as there is somebody to hear it."""
+        self._typed_early.append(Prompt.Submitted(text, (), ""))
+
     # -- beginning and end -------------------------------------------------------------------
 
     def on_mount(self) -> None:
@@ -315,9 +319,14 @@ class Terminal(App[int]):
         self.transcript.select(step)
 
 
-def run_terminal(open_desk: Opener, *, theme: str, history: Path | None) -> int:
-    """Let a person work until they leave; return the exit status. Raises what kept it from opening."""
+def run_terminal(open_desk: Opener, *, theme: str, history: Path | None, first: str = "") -> int:
+    """Let a person work until they leave; return the exit status. Raises what kept it from opening.
+
+    `first` is said as soon as it can be.
+    """
     app = Terminal(open_desk, theme=theme, history=history)
+    if first:
+        app.say_first(first)
     app.run()
     if app.failure is not None:
         raise app.failure

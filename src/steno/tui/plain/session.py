@@ -55,10 +55,12 @@ async def run_plain(
     stdout: TextIO | None = None,
     environ: Mapping[str, str] = os.environ,
     is_verbose: bool = False,
+    first: str = "",
 ) -> int:
     """Let a person work line by line until they leave, and return the exit status.
 
-    `history` is the file that keeps what was typed, `stdin` a descriptor. The desk is left open.
+    `history` is the file that keeps what was typed, `stdin` a descriptor, `first` what is said
+    before anything is typed. The desk is left open.
     """
     lines, typed_before = Lines(stdin), History(history)
     voice = Voice(sys.stdout if stdout is None else stdout, environ)
@@ -69,7 +71,7 @@ async def run_plain(
     session.edit_with(editor, typed_before)
     try:
         with _hearing_ctrl_c(session.interrupt, is_wanted=lines.is_terminal):
-            await session.live()
+            await session.live(first)
     finally:
         voice.type_over(None)
         if editor is not None:
@@ -120,10 +122,12 @@ class _Session:
         """Take what edits lines, where there is something, and what keeps them."""
         self._editor, self._history = editor, history
 
-    async def live(self) -> None:
+    async def live(self, first: str = "") -> None:
         """Work until the person leaves."""
         self._desk.watch(self._watch)
         self._show()
+        if first:
+            await self._do(first)
         while not self._is_leaving and not self._voice.is_gone:
             if self._desk.is_running:
                 await self._follow()
@@ -291,6 +295,8 @@ class _Session:
             self._voice.end_line()  # there is a ^C on it
             self._desk.interrupt()
             return
+        if self._doing is not None:
+            self._desk.interrupt()  # what was said is perhaps still being read
         self._stops += 1
         self._is_stopped = True
         if self._stops > 1:
