@@ -40,7 +40,11 @@ class Stage(App[None]):
         self.desk = FakeDesk()
         self.idle_s = 0.0
         """For how long nobody has typed in the prompt."""
-        self.panel = ApprovalPanel(self.desk, idle_s=lambda: self.idle_s, now=self.clock)
+        self.told: list[str] = []
+        """What was said about rules that are kept."""
+        self.panel = ApprovalPanel(
+            self.desk, idle_s=lambda: self.idle_s, now=self.clock, tell=self.told.append
+        )
         self.prompt = Input(id="prompt")
         self.desk.pending = list(pending)
         self.desk.watch(self._watch)

@@ -14,6 +14,7 @@ from tests.tui.approval_stage import Stage, asked, play, until, waiting
 from tests.tui.fake_desk import FakeDesk
 
 pytestmark = pytest.mark.requirement("S2-18")
+TOLD = "bash(git log *) is allowed for {} until revoked; /permissions shows it"
 
 # -- one call --------------------------------------------------------------------------------
 
@@ -96,53 +97,50 @@ def test_arrows_go_from_choice_to_choice_and_round() -> None:
 
 
 @pytest.mark.parametrize(
-    ("letter", "scope", "place"),
+    ("letter", "scope", "place", "told"),
     [
-        ("s", Scope.SESSION, "in this session"),
-        ("p", Scope.PROJECT, "in this folder, for good"),
-        ("u", Scope.USER, "in all folders, for good"),
+        ("s", Scope.SESSION, "in this session", []),
+        ("p", Scope.PROJECT, "for this folder until revoked", [TOLD.format("this folder")]),
+        ("u", Scope.USER, "for all folders until revoked", [TOLD.format("all folders")]),
     ],
 )
 @pytest.mark.parametrize("size", [(60, 20), (120, 40)])
-def test_a_wider_yes_shows_its_rule_and_stores_exactly_that(
-    letter: str, scope: Scope, place: str, size: tuple[int, int]
+def test_a_wider_yes_shows_its_rule_and_where_it_is_kept_and_stores_exactly_that(
+    letter: str, scope: Scope, place: str, told: list[str], size: tuple[int, int]
 ) -> None:
-    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, letter, "enter")
-        assert f"allow {place}, whatever" in stage.seen or f"allow {place} whatever" in stage.seen
-        assert "bash(git log *)" in stage.seen
-        assert "covers this call and its like" in stage.seen
-        assert stage.verdicts == []
-        await stage.press(pilot, "enter")
-        verdict = Verdict(allowed=True, actor="ann", scope=scope, rule="bash(git log *)")
-        assert stage.verdicts == [("call_1", verdict)]
-
-    play(Stage(asked()), scene, size)
-
-
-@pytest.mark.parametrize(
-    ("letter", "place"),
-    [
-        ("s", "kept in this session"),
-        ("p", "kept for this folder until revoked"),
-        ("u", "kept for all folders until revoked"),
-    ],
-)
-def test_a_wider_choice_says_what_would_be_stored_and_where(letter: str, place: str) -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
         assert "bash(git log *)" not in stage.seen
         await stage.press(pilot, letter)
-        assert f"Enter: edit or store the rule bash(git log *) · {place}" in stage.seen
+        seen = " ".join(stage.seen.split())
+        assert f"Enter: stores the rule bash(git log *) · kept {place} · e edits it first" in seen
+        assert stage.verdicts == []
+        await stage.press(pilot, "enter")
+        verdict = Verdict(allowed=True, actor="ann", scope=scope, rule="bash(git log *)")
+        assert stage.verdicts == [("call_1", verdict)]
+        assert stage.told == told
 
-    play(Stage(asked()), scene)
+    play(Stage(asked()), scene, size)
 
 
-def test_the_rule_can_be_edited_before_it_is_stored() -> None:
+def test_a_rule_that_reaches_far_says_so_before_it_is_stored() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
-        await stage.press(pilot, "p", "enter")
+        await stage.press(pilot, "s")
+        assert (
+            "stores the rule bash (covers every call of bash, whatever it is about)" in stage.seen
+        )
+
+    play(Stage(asked(rule="bash")), scene, (120, 30))
+
+
+@pytest.mark.parametrize("key", ["e", "tab"])
+def test_the_rule_can_be_edited_before_it_is_stored(key: str) -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "p", key)
+        assert "allow in this folder, for good, whatever this rule covers:" in stage.seen
+        assert "covers this call and its like" in stage.seen
         await stage.press(pilot, "backspace", "backspace", *"-1)", apart_s=0.05)
         assert "bash(git log -1)" in stage.seen
         await stage.press(pilot, "enter")
@@ -156,7 +154,7 @@ def test_the_rule_can_be_edited_before_it_is_stored() -> None:
 def test_what_is_no_rule_cannot_be_stored_and_says_why(written: str) -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
-        await stage.press(pilot, "s", "enter", "ctrl+u")
+        await stage.press(pilot, "s", "e", "ctrl+u")
         await stage.press(pilot, *[{" ": "space"}.get(key, key) for key in written])
         await stage.press(pilot, "enter")
         assert stage.verdicts == []
@@ -178,7 +176,7 @@ def test_what_is_no_rule_cannot_be_stored_and_says_why(written: str) -> None:
 def test_a_rule_says_how_far_it_reaches_while_it_is_written(rule: str, words: str) -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
-        await stage.press(pilot, "u", "enter", "ctrl+u")
+        await stage.press(pilot, "u", "e", "ctrl+u")
         await stage.press(pilot, *[{" ": "space"}.get(key, key) for key in rule])
         assert words in stage.seen
 
@@ -225,7 +223,7 @@ def test_escape_goes_back_step_by_step_and_denies_nothing() -> None:
         await stage.press(pilot, "escape")
         assert stage.prompt.has_focus
         assert stage.panel.display
-        assert "Ctrl+G leads here to decide" in stage.seen
+        assert "Ctrl+G decides · Esc interrupts" in stage.seen
         assert stage.verdicts == []
 
     play(Stage(asked()), scene)

@@ -198,11 +198,11 @@ def test_a_new_question_leaves_the_cursor_in_the_line_that_is_written() -> None:
     play(Stage(asked()), scene)
 
 
-@pytest.mark.parametrize("letter", ["r", "p"])
-def test_a_question_that_is_gone_takes_what_was_written_with_it(letter: str) -> None:
+@pytest.mark.parametrize("keys", [("r", "enter"), ("p", "e")])
+def test_a_question_that_is_gone_takes_what_was_written_with_it(keys: tuple[str, str]) -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
-        await stage.press(pilot, letter, "enter", "x")
+        await stage.press(pilot, *keys, "x")
         stage.ask(asked("call_2", "edit"))
         await pilot.pause()
         assert "nothing was decided" in stage.seen

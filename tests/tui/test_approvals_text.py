@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 
 from steno.call import ToolCall
 from steno.ports import Capability
+from steno.printable import counted
 from steno.tui.screens.approvals import ApprovalPanel
 from steno.tui.screens.call_text import (
     Line,
@@ -239,7 +240,7 @@ def test_markup_in_a_rule_is_text_and_what_cannot_be_shown_is_not_offered() -> N
         await stage.come_here(pilot)
         await stage.press(pilot, "p")
         assert "the rule write([bold]src[/]/**) · kept for this folder" in stage.seen
-        await stage.press(pilot, "enter")
+        await stage.press(pilot, "e")
         assert "write([bold]src[/]/**)" in stage.seen
         stage.ask(asked(rule="write(src/\x1b[31m\u202e/**)"))
         await pilot.pause()
@@ -358,6 +359,59 @@ def test_a_key_gives_what_is_to_be_read_more_room_and_takes_it_back(
 
     pending = [asked(f"call_{n}", preview="line\n" * 50) for n in range(3)]
     play(Stage(*pending), scene, size)
+
+
+@pytest.mark.requirement("S2-18")
+def test_what_is_not_in_sight_is_counted_and_v_shows_it() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        hidden = 20 - stage.seen.count("│ line")
+        assert hidden > 1
+        assert f"… {hidden} more lines · ↓ scrolls · v shows all" in stage.seen
+        await stage.press(pilot, "down")
+        assert f"… {counted(hidden - 1, 'more line', 'more lines')} · ↓ scrolls" in stage.seen
+        await stage.press(pilot, "end")
+        assert " ↑ scrolls · v shows all" in stage.seen
+        await stage.press(pilot, "v")
+        assert stage.seen.count("│ line") == 20
+        assert " v less" in stage.seen
+        await stage.press(pilot, "v")
+        assert stage.seen.count("│ line") == 20 - hidden
+
+    text = "\n".join([f"line {number}" for number in range(20)])
+    play(Stage(asked(preview=text, subjects=(), arguments={"command": text})), scene, (80, 35))
+
+
+@pytest.mark.requirement("S2-18")
+def test_where_everything_is_in_sight_nothing_more_is_offered() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "v")
+        assert "that key stands for no choice" in stage.seen
+        assert "v less" not in stage.seen
+        assert "scrolls" not in stage.seen
+
+    play(Stage(asked()), scene)
+
+
+def test_a_long_command_is_broken_between_words_and_nothing_of_it_is_left_out() -> None:
+    words = [f"word{number:03}" for number in range(40)]
+
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        rows = [row.strip()[2:] for row in stage.seen.split("\n") if row.startswith(" │ word")]
+        assert len(rows) > 3
+        assert " ".join(rows).split() == words
+
+    pending = asked(preview=" ".join(words), subjects=(), arguments={"command": " ".join(words)})
+    play(Stage(pending), scene, (60, 40))
+
+
+@pytest.mark.requirement("S2-18")
+def test_a_tool_that_is_called_as_what_it_does_is_named_once() -> None:
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        assert " permission · write ─" in stage.seen
+
+    play(Stage(asked("call_1", "write", capability=Capability.WRITE)), scene)
 
 
 @pytest.mark.requirement("S2-18")

@@ -39,7 +39,7 @@ from steno.tui.desk import (
     ShellStarted,
     Trouble,
 )
-from steno.usage import Usage
+from steno.usage import StopReason, Usage
 from tests.agent.working import call, calling, run
 from tests.tui.sheet import Sheet, chronicle, read_back
 
@@ -130,6 +130,36 @@ def test_a_change_of_a_file_is_shown_as_a_diff(tmp_path: Path) -> None:
     assert "-x = 1" in edit.body
     assert "+x = 3" in edit.body
     assert "+x = 1" in write.body
+
+
+def test_a_short_diff_is_seen_at_once_and_a_long_one_when_it_is_asked_for(tmp_path: Path) -> None:
+    long = "".join(f"line {number}\n" for number in range(40))
+    script = [
+        calling(call("1", "write", path="a.py", content="x = 1\n")),
+        calling(call("2", "edit", path="a.py", old="x = 1", new="x = 3")),
+        calling(call("3", "write", path="b.py", content=long)),
+        "Done.",
+    ]
+    sheet, _ = run(work(tmp_path, script))
+    written, edited, much = sheet.of(Kind.CALL)
+    assert [one.is_folded for one in (written, edited, much)] == [False, False, True]
+    assert [one.note for one in (written, edited, much)] == ["+1 −0", "+1 −1", "+40 −0"]
+
+
+def test_a_command_that_failed_says_how_it_ended() -> None:
+    conversation = Conversation()
+    said = ChatMessage.user("$ false\n")
+    conversation.append(said, audit={"shell": "false", "status": 1})
+    (block,) = read_back(conversation).of(Kind.SHELL)
+    assert (block.head, block.note, block.state) == ("$ false", "exit 1", State.FAILED)
+
+
+def test_an_answer_that_was_cut_off_says_by_what_and_how_to_go_on() -> None:
+    told, sheet = chronicle()
+    cut_off = ChatMessage.assistant("Wel", stop_reason=StopReason.LENGTH)
+    told.tell(RunEnded(RunResult(Ending.DONE, cut_off, 1, Usage(), reason="it was cut off")))
+    (notice,) = sheet.of(Kind.NOTICE)
+    assert notice.body == "it was cut off (max_tokens); say: go on. --max-tokens allows more"
 
 
 def test_words_are_there_as_they_come() -> None:

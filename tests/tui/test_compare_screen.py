@@ -52,7 +52,7 @@ def test_two_branches_are_shown_beside_each_other() -> None:
         assert play.lines[0] == " Compare · 2 differences"
         shown = [" ".join(line.split()) for line in play.lines[1:9]]
         assert shown == [
-            "◂ main ▸ other",
+            "▸ main ◂ other",
             "shares 2 entries up to #2 · Enter shows them",
             "",
             "▌#5 UserMessage ≠ #3 UserMessage",
@@ -68,10 +68,10 @@ def test_two_branches_are_shown_beside_each_other() -> None:
 def test_where_it_is_narrow_one_stands_below_the_other() -> None:
     async def scene(play: Play) -> None:
         assert play.lines[4:8] == [
-            "▌◂ #5 UserMessage",
-            "▌◂ and hidden ones",
-            "▌▸ #3 UserMessage",
-            "▌▸ and by age",
+            "▌1 #5 UserMessage",
+            "▌1 and hidden ones",
+            "▌2 #3 UserMessage",
+            "▌2 and by age",
         ]
         assert "Esc" in play.lines[-1]
 
@@ -230,11 +230,23 @@ def test_both_sides_scroll_together_with_the_wheel() -> None:
 # -- sides -------------------------------------------------------------------------------------
 
 
+def test_it_starts_on_the_side_of_the_active_branch_and_an_arrow_shows_that() -> None:
+    desk = two_branches()
+    desk.conversation.switch("other")
+
+    async def scene(play: Play) -> None:
+        assert play.lines[1].split() == ["main", "▸", "other", "◂"]
+        await play.press("left")
+        assert play.lines[1].split() == ["▸", "main", "◂", "other"]
+
+    play(screen(desk), scene, size=WIDE)
+
+
 def test_enter_goes_over_to_the_branch_that_is_not_active() -> None:
     desk = two_branches()
 
     async def scene(play: Play) -> None:
-        await play.press("enter")
+        await play.press("right", "enter")
 
     assert play(screen(desk), scene) is True
     assert desk.asked == [("switch", "other")]
@@ -244,7 +256,7 @@ def test_the_active_branch_is_where_one_is_already() -> None:
     desk = two_branches()
 
     async def scene(play: Play) -> None:
-        await play.press("left", "enter")
+        await play.press("enter")
         assert "this branch is the active one" in play.text
         await play.press("right", "enter")
 
@@ -255,8 +267,8 @@ def test_swapping_keeps_the_branch_that_was_chosen() -> None:
     desk = two_branches()
 
     async def scene(play: Play) -> None:
-        await play.press("s")
-        assert play.lines[1].split() == ["◂", "other", "▸", "main"]
+        await play.press("right", "s")
+        assert play.lines[1].split() == ["▸", "other", "◂", "main"]
         assert " ".join(play.line("#3").split()) == "▌#3 UserMessage ≠ #5 UserMessage"
         await play.press("enter")
 
@@ -269,7 +281,7 @@ def test_a_refusal_is_told_and_the_comparison_stays() -> None:
     desk.branches = BusyBranches(desk)
 
     async def scene(play: Play) -> None:
-        await play.press("enter")
+        await play.press("right", "enter")
         assert "the agent is at work" in play.text
 
     assert play(screen(desk), scene) is UNSET

@@ -527,11 +527,35 @@ def test_the_only_two_branches_are_compared_at_once() -> None:
     assert play(TreeScreen(two_branches()), scene) is UNSET
 
 
+def test_escape_closes_only_the_keys_where_all_of_them_are_shown() -> None:
+    async def scene(play: Play) -> None:
+        await play.press("question_mark")
+        assert "where branches part" in play.text
+        await play.press("escape")
+        assert "where branches part" not in play.text
+        assert isinstance(play.app.screen, TreeScreen)
+        await play.press("escape")
+
+    assert play(TreeScreen(two_branches()), scene) == TreeResult()
+
+
+@pytest.mark.parametrize("key", ["slash", "l", "f", "e"])
+@pytest.mark.parametrize("size", [(60, 20), (100, 30)])
+def test_what_is_typed_into_a_window_can_be_seen(key: str, size: tuple[int, int]) -> None:
+    async def scene(play: Play) -> None:
+        await play.press("home", key)
+        assert isinstance(play.app.screen, NameScreen)
+        await play.type("seen")
+        assert "seen" in play.text
+
+    play(TreeScreen(two_branches()), scene, size=size)
+
+
 def test_going_over_to_a_branch_while_comparing_leaves_the_tree() -> None:
     desk = two_branches()
 
     async def scene(play: Play) -> None:
-        await play.press("c", "enter")
+        await play.press("c", "right", "enter")
 
     assert play(TreeScreen(desk), scene) == TreeResult(None, moved=True)
     assert desk.asked == [("switch", "other")]
@@ -556,7 +580,7 @@ def test_of_several_branches_one_is_marked_and_then_compared_with_another() -> N
         names = play.lines[1].split()
         await play.press("escape")
         assert "(compare)" not in play.text
-        assert names == ["◂", "main", "▸", "other"]
+        assert names == ["▸", "main", "◂", "other"]
 
     play(TreeScreen(desk), scene)
 
@@ -578,7 +602,7 @@ def test_where_several_branches_lead_through_one_is_picked_to_compare() -> None:
         await play.type("third")
         await play.press("enter", "end", "c")
         assert isinstance(play.app.screen, CompareScreen)
-        assert play.lines[1].split() == ["◂", "third", "▸", "main"]
+        assert play.lines[1].split() == ["third", "▸", "main", "◂"]
 
     play(TreeScreen(three_branches()), scene)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from steno import ChatMessage, Conversation
-from steno.agent import Recorded
-from steno.content import Image, ImageFile, Text
+from steno.agent import Recorded, RunEnded
+from steno.agent.limits import Ending, RunResult
+from steno.content import FileReference, Image, ImageFile, Text
 from steno.entry import Resolution, ResolutionStatus
+from steno.errors import Unresolved
 from steno.message import UserMessage
 from steno.tui.block import Kind, State
 from steno.tui.desk import Returned, Words
+from steno.usage import Usage
 from tests.tui.sheet import chronicle, read_back
 
 pytestmark = pytest.mark.requirement("S4-15")
@@ -56,6 +59,30 @@ def test_what_comes_back_is_what_was_taken_last() -> None:
     told.unheard.refuse(third)
     assert told.unheard.abandon() == [Words("first")]
     assert sheet.blocks == []
+
+
+def test_what_could_not_be_sent_and_comes_back_is_shown_where_it_came_back_to() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
+    told.open(conversation.entries())
+    words = Words("@nosuch.txt what")
+    told.unheard.wait(words, steers=False)
+    said = conversation.append(UserMessage((Text(words.text), FileReference(path="nosuch.txt"))))
+    assert said.parent is not None
+    told.tell(Recorded(said))
+    failed = Resolution(target=said.id, block=1, status=ResolutionStatus.FAILED, error="not there")
+    told.tell(Recorded(conversation.append(failed)))
+    told.tell(Recorded(conversation.rewind(said.parent)))
+    result = RunResult(Ending.FAILED, None, 0, Usage(), error=Unresolved("nothing was sent: x"))
+    told.tell(RunEnded(result))
+    told.tell(Returned((words,)))
+    assert [one.body for one in sheet.of(Kind.USER)] == ["Go."]
+    assert [one.body for one in sheet.of(Kind.TROUBLE)] == [
+        "nothing was sent: file nosuch.txt: failed: not there; /retry tries again"
+    ]
+    assert not sheet.of(Kind.MARK)
+    told.unheard.keep(words)  # somebody types something else there
+    assert "/retry" in sheet.blocks[-1].head
 
 
 def test_what_is_not_on_record_stays_when_everything_is_shown_anew() -> None:

@@ -46,6 +46,9 @@ class Log:
         self.labels: Final = labels_of(self.entries.values())
         self.tools: Final = tools_by_call(self.entries.values())
         """The name of the tool that each call asks for, by the id of the call."""
+        messages = [entry.message for entry in self.entries.values() if entry.message is not None]
+        self.calls: Final = {call.id: call for one in messages for call in one.tool_calls}
+        """What was called, by the id of the call."""
 
     @classmethod
     def read(cls, store: Store, session: str) -> Log:

@@ -43,6 +43,7 @@ from steno.entry import (
 )
 from steno.message import AssistantMessage, Message, ToolResultMessage
 from steno.printable import on_one_line, printable
+from steno.tui.call_head import head_of_call
 from steno.usage import StopReason
 
 _USUAL_STOPS = (None, StopReason.END_TURN, StopReason.TOOL_USE)
@@ -175,7 +176,7 @@ def remark_of(entry: Entry, log: Log) -> str:
         case Compaction():
             return f"up to {log.number(payload.through)}: {printable(payload.summary)}"
         case Approval():
-            return _approval(payload)
+            return _approval(payload, log)
         case Resolution():
             about = log.entries.get(payload.target)
             told = finding_in_words(None if about is None else about.payload, payload)
@@ -195,10 +196,12 @@ def remark_of(entry: Entry, log: Log) -> str:
             return printable(payload.text or "")
 
 
-def _approval(approval: Approval) -> str:
+def _approval(approval: Approval, log: Log) -> str:
+    call = log.calls.get(approval.call_id)
+    about = on_one_line(approval.call_id) if call is None else head_of_call(call)
     by = "" if (name := decided_by(approval)) is None else f" by {name}"
     reason = "" if approval.reason is None else f": {printable(approval.reason)}"
-    return f"{on_one_line(approval.call_id)} {approval.status}{by}{reason}"
+    return f"{about}: {approval.status}{by}{reason}"
 
 
 def decided_by(payload: Payload) -> str | None:

@@ -28,6 +28,7 @@ I understand:
 - run COMMAND
 - call TOOL key=value, or call TOOL {"key": "value"}
 - what is in @FILE, or anything else about what you point at: I show how it begins
+
 Several of them, one a line or joined by "then", are done in order; one that begins with \
 "if it fails" is done only if the one before it failed."""
 
@@ -88,7 +89,7 @@ def understand(text: str, *, is_shown: bool = False) -> Understood:
     """
     steps: list[Step] = []
     looks = False
-    for sentence in sentences_of(text):
+    for sentence in sentences_of(text, whole=_RUNNING):
         if is_shown and _asks_about_shown(sentence.words()):
             looks = True
             continue
@@ -247,6 +248,7 @@ def _call(_: list[Word], text: str) -> Steps | None:
     return (Step(name, arguments, f"call {_code(name)}", spelling=spelling),)
 
 
+_RUNNING: Final = ("run", "execute", "$")
 _READING: Final = ("read", "show", "open", "print", "view", "cat")
 _VERBS: Final[Mapping[str, Callable[[list[Word], str], Steps | None]]] = {
     **dict.fromkeys(("help", "help?", "?"), _help),
@@ -256,7 +258,7 @@ _VERBS: Final[Mapping[str, Callable[[list[Word], str], Steps | None]]] = {
     **dict.fromkeys(("search", "grep"), _search),
     **dict.fromkeys(("replace", "change"), _replace),
     **dict.fromkeys(("create", "write"), _create),
-    **dict.fromkeys(("run", "execute", "$"), _run),
+    **dict.fromkeys(_RUNNING, _run),
     "call": _call,
 }
 

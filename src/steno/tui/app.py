@@ -15,7 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, final
 
-from textual import on
+from textual import events, on
+from textual.actions import SkipAction
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -35,11 +36,16 @@ _HINT: Final = "say what to do · / commands · @ files · ! shell · /help"
 _OF_CONVERSATION: Final = frozenset(
     {
         *("interrupt", "change_mode", "leave_if_blank", "fold", "tree", "decide"),
-        *("scroll_page", "select", "help"),
+        *("scroll_page", "select", "help", "walk", "leave_block"),
     }
 )
 """What keys do as long as no other screen lies above the conversation."""
 _WHERE_ONE_TYPES: Final = frozenset({"leave_if_blank", "scroll_page"})
+_WHERE_ONE_READS: Final = frozenset({"walk", "leave_block"})
+"""What keys do while the conversation has the focus."""
+_OF_BLOCK: Final = frozenset({"y", "e"})
+"""What is typed about the selected block, rather than into the prompt."""
+_BLOCK_KEYS: Final = "Enter folds · y copies · e says it again · Esc back"
 _TWICE_S: Final = 2.0
 """Within how many seconds Ctrl+C has to come twice to leave."""
 
@@ -99,6 +105,7 @@ class Terminal(App[int]):
     #transcript { height: 1fr; min-height: 4; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave_block", "back", show=False, priority=True),
         Binding("escape", "interrupt", "interrupt", show=False),
         Binding("shift+tab", "change_mode", "plan/act", priority=True),
         Binding("ctrl+c", "stop", "stop", priority=True),
@@ -111,6 +118,8 @@ class Terminal(App[int]):
         Binding("pagedown", "scroll_page(1)", "scroll", priority=True),
         Binding("alt+up", "select(-1)", "select", priority=True),
         Binding("alt+down", "select(1)", "select", priority=True),
+        Binding("up", "walk(-1)", "select", show=False, priority=True),
+        Binding("down", "walk(1)", "select", show=False, priority=True),
         Binding("f1", "help", "help"),
     ]
 
@@ -235,6 +244,36 @@ class Terminal(App[int]):
         if self._work is not None:
             self._work.edit(message.block)
 
+    async def on_event(self, event: events.Event) -> None:
+        """Let what is typed while nothing is there to type into come to the prompt."""
+        is_typed = isinstance(event, events.Paste) or (
+            isinstance(event, events.Key) and event.is_printable and not self._is_of_block(event)
+        )
+        # Without the focus of the terminal, nothing here has it; it comes back with the key.
+        is_ours = self.app_focus and len(self.screen_stack) == 1
+        if is_typed and is_ours and self.focused in (None, self.transcript):
+            self._leave_block()
+        await super().on_event(event)
+
+    def _is_of_block(self, event: events.Key) -> bool:
+        return event.key in _OF_BLOCK and self.transcript.selected is not None
+
+    @property
+    def _reads(self) -> bool:
+        """Whether the conversation has the focus."""
+        return self.screen_stack[0].focused is self.transcript
+
+    def _leave_block(self) -> None:
+        self.transcript.leave()
+        self.prompt.focus_at_once()
+
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
+    def _show_keys(self) -> None:
+        """Show what can be done about a block while one is selected."""
+        is_selected = self._reads and self.transcript.selected is not None
+        self.status_line.keys(_BLOCK_KEYS if is_selected else None)
+
     def on_approval_panel_left(self) -> None:
         """Go back to the prompt; by its name, as the panel is loaded later."""
         self.prompt.focus()
@@ -245,12 +284,15 @@ class Terminal(App[int]):
         """Leave to other screens, and to what has the focus, the keys that are theirs."""
         if action in _WHERE_ONE_TYPES and not self.prompt.has_focus_within:
             return False
+        if action in _WHERE_ONE_READS and not self._reads:
+            return False
         return len(self.screen_stack) == 1 or action not in _OF_CONVERSATION
 
     def action_interrupt(self) -> None:
-        """Stop what is being said and done."""
-        if self._work is not None:
-            self._work.interrupt()
+        """Stop what is being said and done; where nothing is, clear what was typed."""
+        is_stopped = self._work is not None and self._work.interrupt()
+        if not is_stopped and self.prompt.has_focus_within and not self.prompt.is_blank:
+            self.prompt.clear()
         self.prompt.focus()
 
     def action_stop(self) -> None:
@@ -316,7 +358,27 @@ class Terminal(App[int]):
     def action_select(self, step: int) -> None:
         """Go from block to block."""
         self.transcript.focus()
+        self.action_walk(step)
+
+    def action_walk(self, step: int) -> None:
+        """Go from block to block where somebody reads already."""
         self.transcript.select(step)
+        self._show_keys()
+
+    def action_leave_block(self) -> None:
+        """Go back to the prompt from the block that is selected."""
+        if self.transcript.selected is None:
+            raise SkipAction
+        self._leave_block()
+
+    def action_focus_next(self) -> None:
+        """Go to what awaits a decision, and from elsewhere to the prompt; there is no other place."""
+        if len(self.screen_stack) > 1:
+            super().action_focus_next()
+        elif self.prompt.has_focus_within:
+            self.action_decide()
+        else:
+            self.prompt.focus()
 
 
 def run_terminal(open_desk: Opener, *, theme: str, history: Path | None, first: str = "") -> int:

@@ -16,6 +16,10 @@ from typing import Final, NamedTuple, final
 _HEAD: Final = 20_000
 _TAIL: Final = 180_000
 """How many characters are kept of what a running command says, at the beginning and at the end."""
+FOLDED_LINES: Final = 20
+"""How many lines stay to be seen of what a person said or ran, folded as it is."""
+_LONG_LINE: Final = 100
+"""How many characters count as a line, where nobody has ended it."""
 
 
 class Kind(StrEnum):
@@ -60,6 +64,7 @@ class State(StrEnum):
 
 
 _LIVE: Final = frozenset({Kind.CALL, Kind.SHELL})
+_OF_THE_PERSON: Final = frozenset({Kind.USER, Kind.SHELL})
 
 
 class ImageAt(NamedTuple):
@@ -90,6 +95,8 @@ class Block:
     """The id of the entry that it shows; None for what is not on record."""
     images: tuple[ImageAt, ...] = ()
     """To be drawn below the text, where the terminal can."""
+    note: str = ""
+    """What came of it, in a word or two behind the head: `+1 -1`, `exit 1`."""
     pieces: list[str] = field(default_factory=list[str])
     """What was said since `body` was last put together."""
     pending: int = 0
@@ -99,9 +106,17 @@ class Block:
 
     @property
     def can_fold(self) -> bool:
-        """Whether there is more of it than its head."""
+        """Whether there is more of it than its head, or than a few lines where a person said it."""
+        if self.kind in _OF_THE_PERSON:
+            return not self.is_short
         has_head = bool(self.head) or self.kind is Kind.THINKING
         return has_head and bool(self.body or self.pieces or self.images)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it takes no more lines than what is folded may show."""
+        # What is still in pieces is the end of something that runs, and shown as that.
+        return max(self.body.count("\n"), len(self.body) // _LONG_LINE) <= FOLDED_LINES
 
     def say(self, text: str) -> None:
         """Add to the body; it costs the same however long that is."""

@@ -28,6 +28,7 @@ from steno.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, 
 from steno.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.printable import on_one_line
 from steno.tui.block import Block, Kind, State
+from steno.tui.call_head import head_of_call
 from steno.tui.desk import (
     DeskEvent,
     Reply,
@@ -46,12 +47,12 @@ from steno.tui.wording import (
     block_of_command,
     block_of_prompt,
     blocks_of_answer,
-    head_of_call,
     mark_of,
     name_of,
     put_decision,
     put_result,
-    state_of_command,
+    put_status,
+    reason_of,
     thinking,
 )
 from steno.views import SHELL
@@ -78,6 +79,8 @@ class Chronicle:
         """What was heard last, as the person said it."""
         self._since: list[Block] = []
         """What the record says since then, and that."""
+        self._has_told_why = False
+        """Whether the record has said in this run what could not be opened."""
         self._commands: list[Block] = []
         """Commands of the person that are not on record yet; at most the last one runs."""
         self._command: Block | None = None
@@ -109,6 +112,7 @@ class Chronicle:
         for block in self._tell(entry):
             self._since.append(block)
             self._page.add(block)
+            self._has_told_why |= block.kind is Kind.TROUBLE
 
     def _hear(self, entry: Entry, message: UserMessage) -> None:
         """Take away what stood for a message until it was on record."""
@@ -128,11 +132,15 @@ class Chronicle:
 
         Why it could not stays to be read, and the words can be used again.
         """
+        reasons = [block for block in self._since if block.kind is Kind.TROUBLE]
         for block in self._since:
-            if block.kind is Kind.TROUBLE:
+            if block in reasons:
                 block.entry = None
             else:
                 self._page.drop(block)
+        for block in reasons[:1]:
+            block.body = f"nothing was sent: {block.body}"
+            self._page.touch(block)
         self._since.clear()
         if self._prompt is not None:
             self.unheard.keep(self._prompt, is_on_record=True)
@@ -213,7 +221,7 @@ class Chronicle:
             case Trouble(text):
                 self.add(Kind.TROUBLE, text)
             case Returned(words):
-                self.unheard.withdraw(len(words))
+                self.unheard.withdraw(words)
             case ShellStarted(command):
                 self._start_command(command)
             case ShellOutput(text):
@@ -246,14 +254,15 @@ class Chronicle:
                 block.is_open, block.state = False, State.STOPPED
                 self._page.touch(block)
         result = ended.result
-        if isinstance(result.error, Unresolved):
-            self.add(Kind.TROUBLE, f"nothing was sent; {RETRY}, or say something else")
+        if isinstance(result.error, Unresolved) and self._has_told_why:
+            pass  # once is enough
         elif result.ending is Ending.FAILED:
             self.add(Kind.TROUBLE, f"{result.error or result.reason}; {RETRY}")
         elif result.ending is Ending.INTERRUPTED:
             self.add(Kind.NOTICE, _INTERRUPTED)
         elif result.ending is Ending.DONE and result.reason:
-            self.add(Kind.NOTICE, result.reason)
+            self.add(Kind.NOTICE, reason_of(result))
+        self._has_told_why = False
 
     def _start_command(self, command: str) -> None:
         self._command = block = block_of_command(command)
@@ -264,7 +273,7 @@ class Chronicle:
     def _end_command(self, ended: ShellEnded) -> None:
         if self._command is not None:
             self._command.is_open = False
-            self._command.state = state_of_command(ended.status)
+            put_status(self._command, ended.status)
             self._page.touch(self._command)
             self._command = None
 

@@ -46,6 +46,11 @@ COMMANDS: Final = (
 """All of them, in the order in which help lists them."""
 
 COMMAND_NAMES: Final = frozenset(command.name for command in COMMANDS)
+ALIASES: Final = {"clear": "new", "exit": "quit"}
+"""What commands are called elsewhere. They do the same, but help does not list them."""
+WORDS_TO_LEAVE: Final = frozenset({"exit", "quit"})
+"""Who says just this means to leave, and has nothing to tell a model."""
+HOW_TO_LEAVE: Final = "type /quit to leave"
 
 
 class Typed(NamedTuple):
@@ -58,19 +63,28 @@ class Typed(NamedTuple):
 def read_command(text: str) -> Typed | None:
     """Return the command that a text is; None where it is words for the model.
 
-    `/server:prompt` and `/usr/bin` are no commands of ours; nor is anything of several lines.
+    `/server:prompt` and `/usr/bin` are no commands of ours; nor is anything of several lines. What
+    is called otherwise elsewhere has our name.
     """
     if not text.startswith("/") or "\n" in text.strip():
         return None
     name, _, argument = text[1:].strip().partition(" ")
     if not name or any(sign in name for sign in ":/."):
         return None
-    return Typed(name, argument.strip())
+    return Typed(ALIASES.get(name, name), argument.strip())
 
 
 def commands_like(beginning: str, among: Iterable[Command] = COMMANDS) -> list[Command]:
-    """Return the commands that may be meant: first what begins like this, then what holds it."""
+    """Return the commands that may be meant: first what begins like this, then what holds it.
+
+    What has another name elsewhere that begins like this comes in between.
+    """
     wanted = beginning.lower()
     all_of_them = list(among)
-    first = [command for command in all_of_them if command.name.startswith(wanted)]
-    return first + [one for one in all_of_them if wanted in one.name and one not in first]
+    meant = {ALIASES[alias] for alias in ALIASES if alias.startswith(wanted)}
+    found = [
+        *[one for one in all_of_them if one.name.startswith(wanted)],
+        *[one for one in all_of_them if one.name in meant],
+        *[one for one in all_of_them if wanted in one.name],
+    ]
+    return list(dict.fromkeys(found))

@@ -298,8 +298,9 @@ class Desk(Protocol):
     def interrupt(self) -> None:
         """Stop what is being said and done. Nothing happens if nothing is.
 
-        What was said meanwhile and not heard comes back, as `Returned`; what a command of the
-        person has printed goes on record all the same.
+        What was said meanwhile and not heard comes back, as `Returned`; what is still being read,
+        or waits for its turn, is refused. What a command of the person has printed goes on record
+        all the same.
         """
         ...
 

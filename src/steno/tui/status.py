@@ -29,6 +29,7 @@ _NEARLY_FULL: Final = 0.8
 _MOST_OF_A_NAME: Final = 400
 """Nobody reads more of a name, and making it harmless takes time."""
 _SAID_FOR_S: Final = 4.0
+_STOPS: Final = " · Esc interrupts"
 
 
 class Spent(Protocol):
@@ -229,6 +230,8 @@ class StatusLine(Widget):
         self._clock = clock
         self._standing: Standing | None = None
         self._doing: str | None = None
+        self._can_stop = False
+        self._keys: str | None = None
         self._since = 0.0
         self._said: str | None = None
         self._below = 0
@@ -240,11 +243,23 @@ class StatusLine(Widget):
         self._standing = standing
         self.refresh()
 
-    def doing(self, text: str | None) -> None:
-        """Show what is being done, and for how long; None where nothing is."""
+    def doing(self, text: str | None, *, can_stop: bool = False) -> None:
+        """Show what is being done, and for how long; None where nothing is.
+
+        What can be stopped says by which key, where there is room for that.
+        """
+        if (text, can_stop) == (self._doing, self._can_stop):
+            return
         if text != self._doing:
             self._doing, self._since = text, self._clock()
             self._tick()
+        self._can_stop = can_stop
+        self.refresh()
+
+    def keys(self, text: str | None) -> None:
+        """Show which keys do something now, in place of what is being done; None: show that."""
+        if text != self._keys:
+            self._keys = text
             self.refresh()
 
     def say(self, text: str) -> None:
@@ -289,7 +304,8 @@ class StatusLine(Widget):
         if width < _NARROW:
             first = self._spread(self._left(width), _PLACE, width)
             return Content("\n").join([first, self._spread(Content(), _WORK, width)])
-        return self._spread(self._left(width // 2), _WORK + _PLACE, width)
+        most = width if self._keys is not None else width // 2
+        return self._spread(self._left(most), _WORK + _PLACE, width)
 
     def _spread(self, left: Content, order: Sequence[int], width: int) -> Content:
         """Return a line with something on its left, and on its right what else fits."""
@@ -309,14 +325,23 @@ class StatusLine(Widget):
         mode = "" if standing is None else f" {standing.mode.upper()} "
         style = "bold reverse" if mode == " PLAN " else "bold reverse $text-success"
         below = f"{_GAP}↓ {self._below} new below" if self._below else ""
-        activity = cut(self._activity(), width - width_of(mode) - 1 - width_of(below))
+        room = width - width_of(mode) - 1 - width_of(below)
+        activity = cut(self._activity(), room)
+        if self._can_stop and self._tells_what_is_done and width_of(activity + _STOPS) <= room:
+            activity += _STOPS
         return Content.assemble(
             (mode, style), " " if mode else "", (activity, "$text"), (below, "bold $text-primary")
         )
 
+    @property
+    def _tells_what_is_done(self) -> bool:
+        return self._doing is not None and self._said is None and self._keys is None
+
     def _activity(self) -> str:
         if self._said is not None:
             return _name(self._said)
+        if self._keys is not None:
+            return self._keys
         if self._doing is None:
             return "starting …" if self._standing is None else "idle"
         seconds = int(self._clock() - self._since)

@@ -7,6 +7,7 @@ was the name of a template. Nothing that was typed is lost: what comes back can 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -39,6 +40,8 @@ class Unheard:
         self._unsaid: dict[Block, Words] = {}
         self._unsent: Block | None = None
         """What could not be sent last, among those that were not said."""
+        self._came_back: Words | None = None
+        """What could not be sent and was taken away, to be shown elsewhere."""
 
     @property
     def blocks(self) -> list[Block]:
@@ -49,7 +52,8 @@ class Unheard:
 
     def wait(self, words: Words, *, steers: bool) -> Block:
         """Show what is being said, until it is heard."""
-        block = Block(Kind.USER, STEERS if steers else "", words.text, state=State.WAITING)
+        head = STEERS if steers else ""
+        block = Block(Kind.USER, head, words.text, state=State.WAITING, is_folded=True)
         self._waiting.append(_Waiting(words, block))
         self._page.add(block)
         return block
@@ -73,10 +77,13 @@ class Unheard:
             return self.reclaim(self._unsent)
         return None
 
-    def withdraw(self, count: int) -> None:
-        """Take away what was said last, and came back."""
-        taken = [one for one in self._waiting if one.is_taken]
-        self._forget(taken[max(0, len(taken) - count) :])
+    def withdraw(self, words: Sequence[Words]) -> None:
+        """Take away what came back, the last of those that say the same."""
+        for came_back in reversed(words):
+            taken = [one for one in self._waiting if one.is_taken and one.words == came_back]
+            self._forget(taken[-1:])
+            if not taken and self._unsent is not None:
+                self._came_back = self.reclaim(self._unsent)
 
     def abandon(self) -> list[Words]:
         """Take away everything that the desk has taken, and return it: nobody is left to hear it."""
@@ -94,10 +101,13 @@ class Unheard:
     def keep(self, words: Words, *, is_on_record: bool = False) -> None:
         """Show what was not said after all, so that it can be chosen.
 
-        What is on record, although nobody has heard it, can also be tried again.
+        What is on record, although nobody has heard it, can also be tried again; so can what was
+        that, and has just come back.
         """
+        is_on_record |= words == self._came_back
+        self._came_back = None
         head = _NOT_SENT if is_on_record else _NOT_SAID
-        block = Block(Kind.USER, head, words.text, state=State.STOPPED)
+        block = Block(Kind.USER, head, words.text, state=State.STOPPED, is_folded=True)
         self._unsaid[block] = words
         if is_on_record:
             self._unsent = block

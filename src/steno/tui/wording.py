@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, Final, assert_never
 
+from steno.agent.limits import RunResult
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.content import (
     FileReference,
@@ -37,20 +38,20 @@ from steno.entry import (
     Repair,
     Resolution,
     ResolutionStatus,
-    Rewind,
 )
-from steno.errors import InvalidArguments
 from steno.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.outcome import Outcome
 from steno.ports.carrier import without_secrets
-from steno.printable import counted, cut, on_one_line
+from steno.printable import counted, on_one_line
 from steno.tui.block import Block, Form, ImageAt, Kind, State
+from steno.tui.call_head import arguments_of, head_of_call
+from steno.usage import StopReason
 from steno.views import SHELL, STATUS
 
 RETRY: Final = "/retry tries again"
-_LONGEST_HEAD: Final = 160
-_TELLING: Final = ("command", "path", "pattern", "url", "uri", "query", "job", "name")
-"""Arguments that say most about a call, the first that is there counts."""
+_GO_ON: Final = " (max_tokens); say: go on. --max-tokens allows more"
+_MOST_UNFOLDED: Final = 20
+"""How many lines of a diff are seen before anybody asks for them."""
 _STATES: Final = {
     Outcome.OK: State.DONE,
     Outcome.DENIED: State.DENIED,
@@ -68,36 +69,13 @@ def block_of_call(call: AnyToolCall, entry: str | None = None) -> Block:
     if isinstance(call, InvalidToolCall):
         block.state, block.body = State.FAILED, f"{call.reason}\n{call.arguments}"
         return block
-    arguments = _arguments(call)
+    arguments = arguments_of(call)
     if call.name == "write" and isinstance(content := arguments.get("content"), str):
         block.body, block.form = content, Form.CODE
         block.language = PurePath(str(arguments.get("path", ""))).suffix.removeprefix(".")
     elif call.name == "edit" and {"old", "new"} <= arguments.keys():
         block.body, block.form = _as_diff(str(arguments["old"]), str(arguments["new"])), Form.DIFF
     return block
-
-
-def head_of_call(call: AnyToolCall) -> str:
-    """Return a call on one line: its tool, and what it is about."""
-    name = call.original_name or call.name if isinstance(call, ToolCall) else call.name
-    return cut(on_one_line(f"{name} {_gist(call)}"), _LONGEST_HEAD)
-
-
-def _gist(call: AnyToolCall) -> str:
-    arguments = _arguments(call)
-    for name in _TELLING:
-        if isinstance(value := arguments.get(name), str) and value:
-            return value
-    return "" if call.arguments == "{}" else call.arguments[: 4 * _LONGEST_HEAD]
-
-
-def _arguments(call: AnyToolCall) -> Mapping[str, Any]:
-    if not isinstance(call, ToolCall):
-        return {}
-    try:
-        return call.parsed
-    except InvalidArguments:
-        return {}
 
 
 def _as_diff(old: str, new: str) -> str:
@@ -109,14 +87,24 @@ def put_result(block: Block, result: ToolResultMessage, entry: str) -> None:
     """Let a call show what came of it."""
     block.is_open = False
     block.state = _STATES.get(result.outcome, State.FAILED)
-    diff = (result.details or {}).get("diff")
+    details = result.details or {}
+    diff = details.get("diff")
     if result.outcome is Outcome.OK and isinstance(diff, str) and diff.strip():
         block.put(_below_its_name(diff, block.head), Form.DIFF)
+        block.is_folded = block.body.count("\n") > _MOST_UNFOLDED
+        block.note = _change_in_words(details)
     elif block.form is Form.PLAIN or result.outcome is not Outcome.OK:
         block.put(result.text, Form.PLAIN)
     else:
         block.put(block.body, block.form)
     block.images = images_of(result.content, entry)
+
+
+def _change_in_words(details: Mapping[str, Any]) -> str:
+    """Return how many lines came and went."""
+    added, removed = details.get("added"), details.get("removed")
+    is_counted = isinstance(added, int) and isinstance(removed, int)
+    return f"+{added:,} \N{MINUS SIGN}{removed:,}" if is_counted else ""
 
 
 def _below_its_name(diff: str, head: str) -> str:
@@ -146,25 +134,29 @@ def block_of_prompt(entry: Entry, message: UserMessage) -> Block:
     if isinstance(command, str):
         status = None if entry.audit is None else entry.audit.get(STATUS)
         block = block_of_command(command)
-        block.entry, block.state = entry.id, state_of_command(status)
+        block.entry = entry.id
+        put_status(block, status)
         block.body = (message.text or "").partition("\n")[2]
         return block
     pointers = [f"[{name_of(one)}]" for one in message.content if not isinstance(one, Text)]
     words = "\n".join(filter(None, [message.text, "  ".join(pointers)]))
     images = images_of(message.content, entry.id)
-    return Block(Kind.USER, body=words, entry=entry.id, images=images)
+    return Block(Kind.USER, body=words, is_folded=True, entry=entry.id, images=images)
 
 
 def block_of_command(command: str) -> Block:
     """Return a command of the person of which nothing has come yet."""
-    return Block(Kind.SHELL, head=f"$ {on_one_line(command)}")
+    return Block(Kind.SHELL, head=f"$ {on_one_line(command)}", is_folded=True)
 
 
-def state_of_command(status: object) -> State:
-    """Return how a command of the person has ended; without a status it was stopped."""
+def put_status(block: Block, status: object) -> None:
+    """Let a command of the person show how it has ended; without a status it was stopped."""
     if status is None:
-        return State.STOPPED
-    return State.DONE if status == 0 else State.FAILED
+        block.state = State.STOPPED
+    elif status == 0:
+        block.state = State.DONE
+    else:
+        block.state, block.note = State.FAILED, f"exit {status}"
 
 
 def blocks_of_answer(entry: Entry, message: AssistantMessage) -> list[Block]:
@@ -242,6 +234,7 @@ def images_of(content: tuple[object, ...], entry: str) -> tuple[ImageAt, ...]:
 def mark_of(entry: Entry, *, pointer: str = "") -> Block | None:
     """Return what an entry says that is no message and about no call; None where it is for itself.
 
+    What a branch went back behind is not on it any more, and nobody is told so: the tree has it.
     `pointer` names what a resolution is about.
     """
     payload = entry.payload
@@ -256,8 +249,6 @@ def mark_of(entry: Entry, *, pointer: str = "") -> Block | None:
             return _mark(entry, f"{payload.new} answers")
         case BranchSwitch():
             return _mark(entry, f"branch {payload.new}")
-        case Rewind():
-            return _mark(entry, "goes on from an earlier message")
         case Label():
             return _mark(entry, f"label: {payload.text}")
         case Compaction():
@@ -282,6 +273,13 @@ def mark_of(entry: Entry, *, pointer: str = "") -> Block | None:
 
 def _mark(entry: Entry, text: str) -> Block:
     return Block(Kind.MARK, head=on_one_line(text), entry=entry.id)
+
+
+def reason_of(result: RunResult) -> str:
+    """Return why a run is over, or its last answer not whole, and how to go on; empty if all is well."""
+    message = result.message
+    is_cut = message is not None and message.stop_reason is StopReason.LENGTH
+    return f"{result.reason}{_GO_ON}" if is_cut and result.reason else result.reason
 
 
 def _finding(entry: Entry, resolution: Resolution, pointer: str) -> Block | None:

@@ -20,7 +20,7 @@ from steno.printable import on_one_line
 from steno.tui.app import Terminal
 from steno.tui.block import Block, Kind
 from steno.tui.chronicle import Chronicle
-from steno.tui.commands import Typed, read_command
+from steno.tui.commands import HOW_TO_LEAVE, WORDS_TO_LEAVE, Typed, read_command
 from steno.tui.desk import (
     Candidate,
     Decided,
@@ -64,7 +64,12 @@ class Working:
         self._status = app.status_line
         app.transcript.fetch_images_from(desk.image)
         self._chronicle = Chronicle(app.transcript)
-        self._panel = ApprovalPanel(desk, idle_s=self._idle_s, now=app.clock)
+        self._panel = ApprovalPanel(
+            desk,
+            idle_s=self._idle_s,
+            now=app.clock,
+            tell=lambda text: self._chronicle.add(Kind.NOTICE, text),
+        )
         self._left = asyncio.Event()
 
     async def live(self, early: Sequence[Prompt.Submitted]) -> None:
@@ -88,29 +93,28 @@ class Working:
         self._chronicle.tell(event)
         match event:
             case TextDelta():
-                self._status.doing("answering")
+                self._run("answering")
             case ThinkingDelta():
-                self._status.doing("thinking")
+                self._run("thinking")
             case ToolCallBegin(_, _, name):
-                self._status.doing(f"calling {on_one_line(name or 'a tool')}")
+                self._run(f"calling {on_one_line(name or 'a tool')}")
             case TurnStarted():
-                self._status.doing(f"waiting for {on_one_line(self._desk.standing.model)}")
+                self._run(f"waiting for {on_one_line(self._desk.standing.model)}")
             case CallStarted(call):
-                self._status.doing(f"running {on_one_line(call.name)}")
+                self._run(f"running {on_one_line(call.name)}")
             case CallEnded():
-                self._status.doing("working")
+                self._run("working")
             case Asked() | Decided():
                 self._show_pending()
             case ShellStarted(command):
-                self._status.doing(f"running {on_one_line(command)}")
+                self._run(f"running {on_one_line(command)}")
             case Recorded():
                 self._show_standing()
             case RunEnded() | ShellEnded():
+                self._run("working")  # the other of the two, perhaps
                 self._rest()
             case Trouble():
                 self._rest()
-                if not self._desk.is_running:
-                    self._give_back(self._chronicle.unheard.abandon())
             case Returned(words):
                 self._give_back(words)
             case Moved():
@@ -118,10 +122,15 @@ class Working:
             case _:
                 pass
 
+    def _run(self, doing: str) -> None:
+        """Show what a run does; Esc ends it."""
+        self._status.doing(doing, can_stop=True)
+
     def _rest(self) -> None:
-        """Show that nothing is being done any more, if that is so."""
+        """Show that nothing is being done any more, if that is so: then nobody hears what waits."""
         if not self._desk.is_running:
             self._status.doing(None)
+            self._give_back(self._chronicle.unheard.abandon())
         self._show_pending()
         self._show_standing()
 
@@ -153,6 +162,9 @@ class Working:
         """Do what was typed; only what was typed is a command, and never what was pasted."""
         if not sent.text.strip() and not sent.images:
             return
+        if sent.text.strip() in WORDS_TO_LEAVE and not sent.images:
+            self._chronicle.add(Kind.NOTICE, HOW_TO_LEAVE)
+            return
         command = read_command(sent.text) if sent.typed.startswith("/") else None
         if sent.typed.startswith("!"):
             self._do(self._run_shell(sent.text))
@@ -170,7 +182,8 @@ class Working:
         block = unheard.wait(words, steers=self._desk.is_running)
         with self._kept(words):
             try:
-                await self._desk.say(words)
+                with self._telling("reading what you said"):
+                    await self._desk.say(words)
             except BaseException:
                 unheard.refuse(block)
                 raise
@@ -179,7 +192,7 @@ class Working:
     async def _command(self, text: str, typed: Typed) -> None:
         with self._kept(Words(text)):
             match typed:
-                case Typed("quit" | "exit", _):
+                case Typed("quit", _):
                     self.leave()
                 case Typed("help", _):
                     self.open_help()
@@ -231,7 +244,8 @@ class Working:
 
     async def _pick_model(self) -> None:
         current = self._desk.standing.model
-        choices = await self._desk.models()
+        with self._telling("looking for models"):
+            choices = await self._desk.models()
         name = await self._app.push_screen_wait(PickScreen("model", choices, current))
         if name and name != current:
             with self._telling(f"/model {name}"):

@@ -195,3 +195,14 @@ def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
 
     with speaking(home, "One.", "Two."):
         run(main())
+
+
+def test_a_decision_in_the_tree_names_what_it_is_about(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline", "allow": ["bash"]}) as person:
+            await person.say("run echo hello")
+            twigs = await person.desk.branches.twigs()
+            [decided] = [twig.gist for twig in twigs if twig.kind == "approval"]
+            assert decided.startswith("bash echo hello: approved")
+
+    run(main())

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from steno.agent import Notice, NoticeCode, RunEnded
+from steno.cli.desk.plainly import said_plainly
+from steno.context import ChangeCode
 from tests.cli.desk.seated import run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.vendor import Call
@@ -45,3 +47,43 @@ def test_who_wants_to_know_is_told_of_each(project: Path, home: Path) -> None:
     notices = told(project, home, verbose=True)
     assert len(notices) > 1
     assert all("not told that the call ended as error" in notice for notice in notices)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("the model takes no tools: 8 definitions are left out (tools_left_out)", None),
+        ("the system message tells what the mode plan means (mode)", None),
+        ("a summary stands for what was said before (compacted)", None),
+        (
+            "an old tool result: the middle of it is left out (shortened)",
+            "an old tool result: the middle of it is left out",
+        ),
+        (
+            "messages[3]: not told that the call ended as error (outcome)",
+            "not told that the call ended as error",
+        ),
+        ("messages[3].content[0]: left out (image)", "left out"),
+        (
+            "the session was begun elsewhere (in the folder)",
+            "the session was begun elsewhere (in the folder)",
+        ),
+        ("nobody knows this one (of_this_kind)", "nobody knows this one (of_this_kind)"),
+    ],
+)
+def test_people_are_told_no_codes_and_nothing_that_every_run_does(
+    text: str, plain: str | None
+) -> None:
+    told = said_plainly(Notice(NoticeCode.CONTEXT, text))
+    assert (None if told is None else told.text) == plain
+
+
+def test_no_kind_of_change_is_told_by_its_code() -> None:
+    for code in ChangeCode:
+        told = said_plainly(Notice(NoticeCode.CONTEXT, f"something is so ({code})"))
+        assert told is None or told.text == "something is so"
+
+
+def test_what_a_person_named_is_told_as_it_is() -> None:
+    notice = Notice(NoticeCode.INPUT, "a.txt: has changed (mode)")
+    assert said_plainly(notice) is notice

@@ -15,7 +15,7 @@ from steno.errors import InvalidValue, Missing, StenoError, Unresolved
 from steno.event import TextDelta
 from steno.message import AssistantMessage, UserMessage
 from steno.store import open_store
-from steno.tui.desk import Moved, Trouble, Words
+from steno.tui.desk import Moved, Returned, Trouble, Words
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking, write_settings
 from tests.cli.pointing import BLIND, SEEING, heard, seen
@@ -132,10 +132,16 @@ def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
             assert isinstance(ended.result.error, Unresolved)
             assert person.desk.is_unfinished
             assert person.said == []
-            (project / "later.txt").write_text("now it is there\n", "utf-8")
+            words = Words("What is in @later.txt?")
+            assert person.told(Returned) == [Returned((words,))]
             await person.desk.command("retry")
             await person.end(1)
+            assert person.told(Returned) == [Returned((words,)), Returned((words,))]
+            (project / "later.txt").write_text("now it is there\n", "utf-8")
+            await person.desk.command("retry")
+            await person.end(2)
             assert person.said == ["What is in @later.txt?", "I see."]
+            assert len(person.told(Returned)) == 2
             assert not person.desk.is_unfinished
 
     with speaking(home, "I see."):
@@ -442,5 +448,17 @@ def test_who_asks_a_server_that_there_is_not_is_told_that_it_was_left_as_text(
             [notice] = person.told(Notice)
             assert notice.text == "/lab:three: there is no server of this name; left as text"
             assert person.said[0] == "/lab:three now"
+
+    run(main())
+
+
+def test_the_offline_assistant_sums_nothing_up(project: Path) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            await person.say("list files")
+            before = person.said
+            with pytest.raises(StenoError, match=r"^/compact: the offline assistant cannot sum up"):
+                await person.desk.command("compact")
+            assert person.said == before
 
     run(main())

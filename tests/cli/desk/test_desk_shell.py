@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, ToolCall
-from steno.agent import TurnStarted
+from steno.agent import Notice, TurnStarted
 from steno.entry import Entry
 from steno.errors import InvalidValue, StenoError
 from steno.store import open_store
@@ -138,5 +138,21 @@ def test_a_command_is_refused_where_its_output_could_not_be_recorded(project: Pa
             with pytest.raises(InvalidValue, match="which command"):
                 await person.desk.shell("  ")
             assert not person.desk.is_running
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("command", "is_told"), [("cd src", True), ("cd", True), ("cd src && ls", False), ("ls", False)]
+)
+def test_who_only_changes_the_folder_is_told_that_it_changes_nothing(
+    project: Path, command: str, *, is_told: bool
+) -> None:
+    async def main() -> None:
+        async with seated(project, flags={"model": "offline"}) as person:
+            await person.desk.shell(command)
+            await person.until(lambda: person.told(ShellEnded))
+            told = [one.text for one in person.told(Notice) if "cd changes nothing" in one.text]
+            assert bool(told) == is_told
 
     run(main())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from steno.aside import LARGE_IMAGE
@@ -10,7 +12,7 @@ from steno.content import Image, ImageData, ImageFile, Text
 from steno.conversation import Conversation
 from steno.entry import Entry, Resolution, ResolutionStatus
 from steno.message import ChatMessage, UserMessage
-from steno.store import MemoryStore
+from steno.store import MemoryStore, open_store
 
 RED, GREEN = bytes([1]) * LARGE_IMAGE, b"green"
 
@@ -88,3 +90,14 @@ def test_what_was_opened_is_read_once_however_many_images_are_asked_for(
     conversation.append(ChatMessage.user("more"))
     assert pictures.image(conversation, said.id, 1) == GREEN
     assert pictures._read[0] == read[0] + 1
+
+
+def test_an_image_in_a_store_that_fails_is_not_at_hand(tmp_path: Path) -> None:
+    with open_store(f"sqlite:{tmp_path / 'log.db'}") as kept:
+        conversation = kept.new([ChatMessage.system("x")])
+        image = Image(source=ImageData(RED), mime_type="image/png")
+        said = conversation.append(UserMessage((image,)))
+        conversation = kept.open(conversation.id)
+        pictures = Pictures(kept)
+        assert pictures.image(conversation, said.id, 0) == RED
+    assert pictures.image(conversation, said.id, 0) is None

@@ -149,6 +149,13 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     assert GrantsFile(project).rules() == ()
 
 
+def test_who_wants_to_deny_is_told_where_such_rules_stand(home: Path, project: Path) -> None:
+    file = write_settings(home, "")
+    with pytest.raises(InvalidValue) as caught:
+        told(project, "deny bash(rm *)")
+    assert f'write deny = ["RULE"] into {file}' in str(caught.value)
+
+
 def test_a_rule_that_is_not_kept_cannot_be_revoked_and_it_is_said_where_it_stands(
     home: Path, project: Path
 ) -> None:
@@ -156,7 +163,8 @@ def test_a_rule_that_is_not_kept_cannot_be_revoked_and_it_is_said_where_it_stand
     for argument, advice in (
         ("revoke edit", "/permissions shows which are"),
         ("revoke write", f"it is a setting ({file})"),
-        ("revoke bash(git log *)", "it was allowed for this session, and holds until that ends"),
+        ("revoke bash(git log *)", "allowed for this session, and is on record"),
+        ("revoke bash(git log *)", f"nor against a deny rule in {file}"),
     ):
         with pytest.raises(Missing) as caught:
             told(project, argument, begin=granting(is_sealed=True))

@@ -9,14 +9,17 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from textual.events import Paste
 
 from steno.agent.limits import Ending
 from steno.entry import Mode
 from steno.errors import Missing
 from steno.tui.app import Terminal, run_terminal
-from steno.tui.desk import Desk, Words
+from steno.tui.block import Kind
+from steno.tui.desk import Decided, Desk, Words
 from tests.tui.app.acting import begin, end
 from tests.tui.app.sitting import Person, sit
+from tests.tui.approval_stage import asked
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.tree_stage import talk
 
@@ -200,7 +203,149 @@ def test_copied_words_are_those_of_the_block() -> None:
     async def scene(person: Person) -> None:
         await person.press("alt+up", "y")
         assert person.app.clipboard == "use **ls**"
-        await person.press("escape", "escape")
+        await person.press("escape")
         assert person.app.prompt.has_focus_within
+
+    sit(desk, scene)
+
+
+# -- where keys go -------------------------------------------------------------------------------
+
+BLOCK_KEYS = "Enter folds · y copies · e says it again · Esc back"
+
+
+@pytest.mark.parametrize("size", [(60, 20), (100, 30)])
+def test_what_keys_do_about_a_block_is_said_while_one_is_selected(size: tuple[int, int]) -> None:
+    desk = FakeDesk(talk("how do I list files", "use ls"))
+
+    async def scene(person: Person) -> None:
+        await person.press("alt+up")
+        await person.until(lambda: BLOCK_KEYS in person.status)
+        begin(desk, "and hidden ones?")
+        await person.press("up", "escape")
+        await person.until(lambda: BLOCK_KEYS not in person.status)
+        assert person.app.transcript.selected is None
+        assert person.app.prompt.has_focus_within
+        assert desk.asked == []
+        end(desk)
+
+    sit(desk, scene, size=size)
+
+
+@pytest.mark.parametrize("keys", [("alt+up",), ("alt+up", "up")])
+def test_what_is_typed_while_a_block_is_selected_comes_to_the_prompt(keys: tuple[str, ...]) -> None:
+    desk = FakeDesk(talk("how do I list files", "use ls"))
+
+    async def scene(person: Person) -> None:
+        await person.press(*keys)
+        await person.type("say yes")
+        assert person.typed == "say yes"
+        assert person.app.transcript.selected is None
+        await person.until(lambda: BLOCK_KEYS not in person.status)
+
+    sit(desk, scene)
+
+
+def test_what_is_typed_or_pasted_while_the_conversation_has_the_focus_comes_to_the_prompt() -> None:
+    desk = FakeDesk(talk("how do I list files", "use ls"))
+
+    async def scene(person: Person) -> None:
+        person.app.transcript.focus()
+        await person.pilot.pause()
+        await person.type("yes, ")
+        person.app.transcript.focus()
+        await person.pilot.pause()
+        person.app.post_message(Paste("please"))
+        await person.until(lambda: person.typed == "yes, please")
+
+    sit(desk, scene)
+
+
+def test_tab_does_nothing_where_there_is_nothing_to_complete_or_decide() -> None:
+    async def scene(person: Person) -> None:
+        await person.type("one")
+        await person.press("tab")
+        await person.type(" two")
+        assert person.typed == "one two"
+
+    sit(FakeDesk(talk("one?", "One.")), scene)
+
+
+@pytest.mark.requirement("S2-18")
+def test_tab_leads_to_an_open_question_and_back() -> None:
+    desk = FakeDesk(talk("list files"))
+
+    async def scene(person: Person) -> None:
+        begin(desk, "go on")
+        desk.pending = [asked()]
+        desk.happen(Decided())
+        await person.sees("letter or ←→ picks")  # whoever waits at a blank prompt is led there
+        await person.press("escape")
+        await person.sees("Ctrl+G decides · Esc interrupts")
+        await person.press("tab")
+        await person.sees("letter or ←→ picks")
+        await person.press("tab")
+        await person.sees("Ctrl+G decides · Esc interrupts")
+        assert person.app.prompt.has_focus_within
+        end(desk)
+
+    sit(desk, scene)
+
+
+@pytest.mark.requirement("S2-18")
+def test_a_rule_that_is_kept_for_good_is_told_with_how_to_see_it() -> None:
+    desk = FakeDesk(talk("list files"))
+
+    async def scene(person: Person) -> None:
+        begin(desk, "go on")
+        desk.pending = [asked()]
+        desk.happen(Decided())
+        await person.decide("p", "for project")
+        await person.until(lambda: person.said(Kind.NOTICE))
+        told = "bash(git log *) is allowed for this folder until revoked; /permissions shows it"
+        assert person.said(Kind.NOTICE) == [told]
+        end(desk)
+
+    sit(desk, scene)
+
+
+def test_what_runs_says_that_escape_interrupts_it() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        begin(desk, "hello?")
+        await person.until(lambda: "waiting for offline/steno · Esc interrupts" in person.status)
+        end(desk)
+        await person.until(lambda: "Esc" not in person.status)
+
+    sit(desk, scene, size=(120, 30))
+
+
+def test_escape_clears_a_prompt_where_nothing_runs_and_the_arrow_brings_it_back() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        desk.replies["nonsense"] = Missing("command: there is no /nonsense")
+        await person.enter("/nonsense")
+        await person.until(lambda: person.typed == "/nonsense")
+        await person.press("escape")
+        assert person.typed == ""
+        await person.press("up")
+        assert person.typed == "/nonsense"
+
+    sit(desk, scene)
+
+
+@pytest.mark.parametrize("word", ["exit", "quit"])
+def test_who_says_only_that_they_leave_is_told_how(word: str) -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        await person.enter(word)
+        await person.sees("type /quit to leave")
+        assert desk.asked == []
+        assert person.typed == ""
+        await person.enter(f"{word} the loop when it is done")
+        await person.until(lambda: desk.asked)
 
     sit(desk, scene)

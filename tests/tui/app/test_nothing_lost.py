@@ -14,7 +14,7 @@ from steno.call import ToolCall
 from steno.errors import InvalidValue
 from steno.store import open_store
 from steno.tui.block import Kind
-from steno.tui.desk import Reply, Returned, Trouble, Words
+from steno.tui.desk import Reply, Returned, ShellEnded, ShellStarted, Trouble, Words
 from tests.cli.headless import speaking
 from tests.cli.pointing import SEEING
 from tests.tui.app.acting import begin, end, record
@@ -214,6 +214,24 @@ def test_words_that_nobody_is_left_to_hear_come_back() -> None:
     sit(desk, scene)
 
 
+def test_words_that_nobody_is_left_to_hear_come_back_when_a_command_ends_too() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        begin(desk, "count to ten")
+        desk.happen(ShellStarted("sleep 9"))
+        await person.enter("only to five")
+        await person.sees("will be heard at the next step")
+        desk.happen(Trouble("session: the disk is full"))
+        await person.sees("✗ session: the disk is full", "running sleep 9")
+        desk.is_running = False
+        desk.happen(ShellEnded(0))
+        await person.until(lambda: person.typed == "only to five")
+        assert person.said(Kind.USER) == ["count to ten"]
+
+    sit(desk, scene)
+
+
 @pytest.mark.requirement("S2-28")
 def test_words_with_an_image_that_fails_stay_to_be_used_again(project: Path, home: Path) -> None:
     (project / "shapes.png").write_bytes(b"no image at all")
@@ -244,6 +262,35 @@ def test_a_command_that_takes_long_is_told_while_it_lasts() -> None:
         await person.until(lambda: "/compact" in person.status)
         desk.go.set()
         await person.sees("done", "idle")
+
+    sit(desk, scene)
+
+
+def test_words_that_take_long_to_read_are_told_and_come_back_where_they_are_refused() -> None:
+    desk = SlowDesk()
+
+    async def scene(person: Person) -> None:
+        await person.enter("/docs:summary")
+        await person.until(lambda: "reading what you said" in person.status)
+        desk.go.set()
+        await person.sees("✗ not now", "idle")
+        assert person.typed == "/docs:summary"
+
+    sit(desk, scene)
+
+
+def test_what_has_ended_is_not_told_while_something_else_still_runs() -> None:
+    desk = FakeDesk()
+
+    async def scene(person: Person) -> None:
+        begin(desk, "hello?")
+        desk.happen(ShellStarted("sleep 9"))
+        await person.until(lambda: "running sleep 9" in person.status)
+        desk.happen(ShellEnded(0))
+        await person.until(lambda: "working" in person.status)
+        record(desk, ChatMessage.assistant("Hi."))
+        end(desk)
+        await person.sees("idle")
 
     sit(desk, scene)
 

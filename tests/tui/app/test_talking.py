@@ -92,7 +92,7 @@ def test_a_command_is_seen_while_it_runs_and_folded_when_it_is_done() -> None:
         desk.happen(CallEnded(call, result))
         record(desk, result)
         end(desk)
-        seen = await person.sees("✓ bash make test (+3 lines)")
+        seen = await person.sees("✓ bash make test … 3 lines")
         assert "2 passed" not in seen
         await person.press("ctrl+o")
         await person.sees("3 passed")

@@ -1,7 +1,7 @@
 """A program for tests at a terminal: a desk that does what is typed, worked at line by line.
 
-`ask` asks about a call, `work` works until it is interrupted, everything else is answered. What
-the desk was asked for is printed at the end.
+`ask` asks about a call, `work` works until it is interrupted, `read` is read until then, everything
+else is answered. What the desk was asked for is printed at the end.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
-from steno.agent.events import RunEnded
+from steno.agent.events import Notice, NoticeCode, RunEnded
 from steno.agent.limits import Ending, RunResult
 from steno.call import ToolCall
+from steno.errors import StenoError
 from steno.event import TextDelta
 from steno.ports import Capability, Question, Verdict
 from steno.tui.desk import Candidate, Decided, Pending, Words
@@ -26,10 +27,18 @@ from tests.tui.fake_desk import FakeDesk
 class LivelyDesk(FakeDesk):
     """Answers by itself."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.interrupted = asyncio.Event()
+
     async def say(self, words: Words) -> None:
         await super().say(words)
         if self.is_running:
             return
+        if words.text == "read":
+            self.happen(Notice(NoticeCode.INPUT, "reading"))
+            await self.interrupted.wait()
+            raise StenoError("interrupted before it began")
         self.is_running = True
         if words.text == "ask":
             call = ToolCall.create("bash", {"command": "git log"}, id="c1")
@@ -50,7 +59,9 @@ class LivelyDesk(FakeDesk):
     def interrupt(self) -> None:
         super().interrupt()
         self.pending = []
-        self.end(Ending.INTERRUPTED)
+        self.interrupted.set()
+        if self.is_running:
+            self.end(Ending.INTERRUPTED)
 
     def decide(self, call_id: str, verdict: Verdict) -> None:
         super().decide(call_id, verdict)

@@ -169,6 +169,20 @@ def test_ctrl_c_interrupts_what_runs_and_does_not_leave(tmp_path: Path, term: st
 
 
 @pytest.mark.parametrize("term", TERMINALS)
+def test_ctrl_c_stops_words_that_are_still_being_read(tmp_path: Path, term: str) -> None:
+    with seat(tmp_path, term) as person:
+        person.see("act> ")
+        person.type("read\n")
+        person.see("Notice: reading\n")
+        person.type("\x03")
+        person.see("Trouble: interrupted before it began")
+        person.see("act> ")
+        person.type("/quit\n")
+        assert person.left() == 0
+        assert "ASKED 'interrupt'" in person.screen
+
+
+@pytest.mark.parametrize("term", TERMINALS)
 def test_a_line_that_is_typed_while_a_turn_runs_steers_it(tmp_path: Path, term: str) -> None:
     with seat(tmp_path, term) as person:
         person.see("act> ")

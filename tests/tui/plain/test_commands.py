@@ -16,6 +16,7 @@ from steno.errors import Missing
 from steno.message import ChatMessage
 from steno.tui.commands import COMMANDS
 from steno.tui.desk import Kept, Words
+from steno.tui.plain.tables import with_columns
 from steno.tui.plain.voice import Voice
 from steno.tui.prompt.history import History
 from tests.tui.fake_desk import FakeDesk
@@ -216,7 +217,7 @@ def test_a_quoted_line_has_a_bar_wherever_the_terminal_breaks_it(
     Voice(screen, {}).quote(["x" * 38 + "bash: once?" + "\u6f22" * 30 + "\tend"])
     lines = screen.getvalue().split("\n")[:-1]
     assert all(line.startswith("│ ") for line in lines)
-    assert lines[1].startswith("│ bash: once?")
+    assert lines[1].startswith("│ bash:")
 
 
 def test_lines_know_nothing_of_a_full_screen() -> None:
@@ -231,3 +232,37 @@ def test_a_text_of_several_lines_is_never_run_as_a_command() -> None:
     person = through_a_pipe(f"{_QUOTES}!rm -r out\nand more{_QUOTES}\n!ls\n")
     assert person.desk.asked == [("shell", "ls")]
     assert "Trouble: shell: a command is one line; type it without the others\n" in person.said
+
+
+def test_lines_are_broken_between_words_where_the_terminal_would_cut_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    screen = Screen()
+    voice = Voice(screen, {})
+    voice.say("Notice", "these are a few words that do not fit on one line of it")
+    voice.more(["x" * 50])
+    voice.ask("bash: once, session, project, user, no, why, view? ")
+    assert screen.getvalue().split("\n") == [
+        "Notice: these are a few words that do ",
+        "  not fit on one line of it",
+        f"  {'x' * 38}",
+        f"  {'x' * 12}",
+        "bash: once, session, project, user, ",
+        "no, why, view? ",
+    ]
+
+
+def test_a_table_of_a_reply_is_said_in_columns() -> None:
+    text = (
+        "Who:\n\n| call | tokens |\n| --- | ---: |\n| `a \\| b` | 12 |\n| c\\.py | 1,200 |\n\nEnd"
+    )
+    assert with_columns(text).split("\n") == [
+        "Who:",
+        "",
+        "call   tokens",
+        "a | b      12",
+        "c.py    1,200",
+        "",
+        "End",
+    ]

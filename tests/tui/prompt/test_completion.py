@@ -7,6 +7,7 @@ from textual.app import ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from steno.tui.commands import COMMANDS, Typed, commands_like, read_command
 from steno.tui.desk import Candidate
 from steno.tui.prompt.completion import Word, word_at
 from tests.tui.prompt.host import Host, play, type_in
@@ -201,16 +202,50 @@ def test_at_most_eight_rows_are_shown_above_the_prompt_and_scroll() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "/")
         await pilot.pause()
-        assert len(app.offered) == 8
+        assert len(app.offered) == 9
+        assert app.offered[-1].strip() == f"… {len(COMMANDS) - 8} more"
         assert app.popup.region.bottom == app.prompt.region.y
         first = app.offered[0]
         await pilot.press("up")
-        assert app.offered[-1].startswith("> /quit")
+        assert app.offered[-2].startswith("> /quit")
         await pilot.press("down")
         assert app.offered[0] == first
         assert all(len(row) <= 60 for row in app.offered)
 
     play(flow, size=(60, 20))
+
+
+def test_what_stands_behind_a_command_is_shown_right_behind_its_name() -> None:
+    async def flow(app: Host, pilot: Pilot[None]) -> None:
+        await type_in(pilot, "/ex")
+        await pilot.pause()
+        assert app.offered[0].startswith(
+            "> /export [markdown|json|html] [FILE]  write this branch to a file"
+        )
+        await pilot.press("tab")
+        assert app.prompt.text == "/export "
+
+    play(flow, size=(100, 20))
+
+
+def test_a_click_below_the_choices_takes_nothing() -> None:
+    async def flow(app: Host, pilot: Pilot[None]) -> None:
+        await type_in(pilot, "/")
+        await pilot.pause()
+        await pilot.click(app.popup, offset=(4, 8))
+        assert app.prompt.text == "/"
+
+    play(flow)
+
+
+@pytest.mark.parametrize(("alias", "name"), [("clear", "new"), ("exit", "quit")])
+def test_what_a_command_is_called_elsewhere_leads_to_it_and_is_not_listed(
+    alias: str, name: str
+) -> None:
+    assert read_command(f"/{alias} x") == Typed(name, "x")
+    assert [one.name for one in commands_like(alias)] == [name]
+    assert alias not in [one.name for one in COMMANDS]
+    assert len(commands_like("")) == len(COMMANDS)
 
 
 def test_a_click_takes_a_choice() -> None:

@@ -105,11 +105,11 @@ def test_words_of_thinking_are_counted_while_it_grows() -> None:
     ],
 )
 def test_a_call_shows_how_far_it_has_come_without_colours(state: State, mark: str) -> None:
-    assert lines_of(call(state=state))[0] == f"{mark} bash pytest -q (+40 lines)"
+    assert lines_of(call(state=state))[0] == f"{mark} bash pytest -q … 40 lines"
 
 
 def test_a_folded_call_is_its_head() -> None:
-    assert lines_of(call()) == ["✓ bash pytest -q (+40 lines)", ""]
+    assert lines_of(call()) == ["✓ bash pytest -q … 40 lines", ""]
 
 
 def test_an_unfolded_call_shows_all_it_said() -> None:
@@ -204,13 +204,46 @@ def test_tabs_are_as_wide_as_they_look() -> None:
     assert lines_of(call(body="a\tb", is_folded=False))[1] == "  a   b"
 
 
-def test_of_a_long_body_the_beginning_is_drawn_and_the_rest_counted() -> None:
+def test_of_much_output_the_beginning_and_the_end_are_drawn_and_the_rest_is_counted() -> None:
     lines = lines_of(call(body="x\n" * 2_500 + "end", is_folded=False))
     assert len(lines) == 2_003
-    assert lines[-2] == "  … 501 more lines; y copies all"
+    assert lines[1_001] == "  … 501 lines left out; y copies all"
+    assert lines[-2] == "  end"
 
 
-def test_of_a_long_line_the_beginning_is_drawn_and_the_rest_counted() -> None:
+def test_of_a_long_line_the_beginning_and_the_end_are_drawn_and_the_rest_is_counted() -> None:
     text = text_of(call(body="x" * 1_000_000, is_folded=False))
     assert text.count("x") == 200_000
-    assert "… 800,000 more characters; y copies all" in text
+    assert "… 800,000 characters left out; y copies all" in text
+
+
+def test_of_a_long_text_the_beginning_is_drawn_and_the_rest_counted() -> None:
+    lines = lines_of(Block(Kind.USER, body="x\n" * 2_500 + "end"))
+    assert lines[-2] == "▎ … 501 more lines; y copies all"
+
+
+def test_what_a_person_pasted_is_folded_where_it_is_long_and_says_so() -> None:
+    pasted = Block(Kind.USER, body="\n".join(f"line {n}" for n in range(120)), is_folded=True)
+    lines = lines_of(pasted)
+    assert len(lines) == 22
+    assert lines[-2] == "▎ … 100 more lines (Enter unfolds)"
+    pasted.is_folded = False
+    assert len(lines_of(pasted)) == 121
+    short = Block(Kind.USER, body="a\nb", is_folded=True)
+    assert (short.can_fold, len(lines_of(short))) == (False, 3)
+
+
+def test_of_a_long_command_of_the_person_both_ends_are_seen() -> None:
+    body = "".join(f"line {n}\n" for n in range(120))
+    lines = lines_of(Block(Kind.SHELL, "$ make", body, state=State.DONE, is_folded=True))
+    assert lines[0] == "✓ $ make"
+    assert lines[11] == "  … 100 more lines (Enter unfolds)"
+    assert lines[-2] == "  line 119"
+
+
+def test_what_came_of_a_call_stands_behind_its_head() -> None:
+    edit = Block(Kind.CALL, "edit a.py", "@@ -1 +1 @@\n-x\n+y", Form.DIFF, state=State.DONE)
+    edit.note = "+1 −1"
+    assert lines_of(edit)[0] == "✓ edit a.py · +1 −1"
+    edit.is_folded = True
+    assert lines_of(edit) == ["✓ edit a.py · +1 −1", ""]

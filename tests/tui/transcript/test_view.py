@@ -184,14 +184,14 @@ def test_a_block_is_folded_and_unfolded_by_keys() -> None:
         await pilot.press("enter")
         assert "▌   line 4" in screen(transcript)
         await pilot.press("space")
-        assert "▌ ✓ call 0 (+5 lines)" in screen(transcript)
+        assert "▌ ✓ call 0 … 5 lines" in screen(transcript)
 
     play(scene, [*words(1), call(), *words(1)])
 
 
 def test_a_click_on_a_head_unfolds_and_its_head_stays_where_it_is() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        row = screen(transcript).index("  ✓ call 30 (+5 lines)")
+        row = screen(transcript).index("  ✓ call 30 … 5 lines")
         await pilot.click(transcript, offset=(6, row))
         assert screen(transcript)[row : row + 2] == ["  ✓ call 30", "    line 0"]
         await pilot.click(transcript, offset=(6, row + 1))

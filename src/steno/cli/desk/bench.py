@@ -28,6 +28,7 @@ from steno.cli.compose import (
 )
 from steno.cli.configuration import Loaded
 from steno.cli.desk.ledger import Ledger
+from steno.cli.desk.plainly import said_plainly
 from steno.cli.desk.questions import Questions
 from steno.cli.desk.scene import Scene
 from steno.cli.folding import Folding
@@ -125,6 +126,10 @@ class Bench:
                 return
             if told := self._folding.told():
                 self.tell(Notice(NoticeCode.CONTEXT, told))
+            plain = said_plainly(event) if isinstance(event, Notice) else event
+            if plain is None:
+                return
+            event = plain
         if self._watcher is None:
             if isinstance(event, (Notice, Trouble)):
                 self._untold.append(event)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import final
+from typing import Any, final
 
 from steno.agent import Recorded
 from steno.cli.desk.bench import Bench
@@ -59,7 +59,7 @@ class Boughs:
         found = conversation.entry(entry)
         if not isinstance(found.payload, UserMessage):
             raise InvalidValue("fork: only what you have said can be said otherwise")
-        words = _words_of(found, _whole(conversation.bring_back(found.payload)))
+        words = words_of(_whole(conversation.bring_back(found.payload)), found.audit or {})
         with unless_overtaken(self._bench):
             if found.parent is not None:
                 conversation.fork(name, at=found.parent)
@@ -133,9 +133,8 @@ def _whole(message: UserMessage) -> UserMessage:
     return message
 
 
-def _words_of(entry: Entry, message: UserMessage) -> Words:
-    """Return what a person typed to say something."""
-    audit = entry.audit or {}
+def words_of(message: UserMessage, audit: Mapping[str, Any]) -> Words:
+    """Return what a person typed to say something, given what was noted beside it."""
     command, origin = audit.get(SHELL), audit.get("origin")
     if isinstance(command, str):
         return Words(f"!{command}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -33,6 +34,9 @@ _WORDS: Final = {suffix: word for word, suffix in _SUFFIXES.items()} | {
 _USUAL: Final = "markdown"
 _NOT_IN_NAME: Final = re.compile(r"[\W_]+")
 _LONGEST_NAME: Final = 50
+_MOST_NAMED: Final = 3
+_KIND: Final = re.compile(r"^session: |(?<=: )left out: |(?:: left out)? \([^)]*#[^)]*\)$")
+"""What stands around the name of a kind of loss."""
 
 
 class _Wanted(NamedTuple):
@@ -86,10 +90,17 @@ def _export(scene: Scene, wanted: _Wanted) -> Reply:
         raise Unavailable(on_one_line(str(exc))) from exc
     size = counted(len(data) + 1, "byte", "bytes")
     lines = [f"written: {on_one_line(str(target))} ({size})"]
-    lines += [f"- {line}" for line in summary_of(located(losses, log.path(branch)), log)]
-    if losses:
-        lines[1:1] = ["not in the file:"]
+    if kinds := list(summary_of(located(losses, log.path(branch)), log)):
+        lines.append(_left_out(kinds, is_kept=scene.keeps))
     return Reply("\n".join(lines), title="export", form=Form.PLAIN)
+
+
+def _left_out(kinds: Sequence[str], *, is_kept: bool) -> str:
+    """Say on one line what the file does not hold, and what would hold all of it."""
+    names = [_KIND.sub("", kind) for kind in kinds]
+    shown = ", ".join([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
+    all_of_it = "; steno sessions export --format jsonl keeps everything" if is_kept else ""
+    return f"left out: {shown} ({counted(len(kinds), 'kind', 'kinds')}){all_of_it}"
 
 
 def _written(store: Store, log: Log, branch: str, word: str) -> tuple[bytes, list[Loss]]:

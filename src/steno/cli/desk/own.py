@@ -15,6 +15,7 @@ from steno.cli.desk.working import Work
 from steno.cli.nearest import advice
 from steno.entry import Compaction, Mode
 from steno.errors import InvalidValue, Missing, StenoError
+from steno.providers.looking import OFFLINE
 from steno.tui.commands import COMMANDS
 from steno.tui.desk import Reply
 
@@ -96,6 +97,11 @@ class OwnCommands:
         return Reply("Tries again.")
 
     async def _compact(self, _: str) -> Reply:
+        if self._bench.equipment.found.vendor == OFFLINE:
+            raise StenoError(
+                "/compact: the offline assistant cannot sum up what was said; "
+                "choose a model that can with /model"
+            )
         entry = await self._work.compact()
         if entry is None or not isinstance(entry.payload, Compaction):
             return Reply("Nothing was summed up.")

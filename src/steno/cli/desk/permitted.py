@@ -18,10 +18,14 @@ from steno.cli.grants import SCOPES, GrantsFile, Kept, read_rule, revoke_rule
 from steno.cli.seal import OwnSeal
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, Scope
+from steno.printable import on_one_line
 from steno.tui.desk import Reply
 
 _TITLE: Final = "Permissions"
 _HOW: Final = "permissions: write allow RULE [project|user], or revoke RULE [project|user]"
+_HOW_TO_DENY: Final = (
+    'deny rules are settings, and count from the next start: write deny = ["RULE"] into'
+)
 _WORDS: Final = {str(scope): scope for scope in SCOPES}
 _CHANGE: Final = (
     "`/permissions allow RULE [project|user]` allows more, "
@@ -35,6 +39,8 @@ async def permissions(scene: Scene, argument: str) -> Reply:
     # Files are read, and locked against other processes.
     if not verb:
         return Reply(await asyncio.to_thread(_told, scene), _TITLE)
+    if verb == "deny":
+        raise InvalidValue(f"permissions: {_HOW_TO_DENY} {_settings_file(scene)}")
     change = {"allow": _allow, "revoke": _revoke}.get(verb)
     if change is None or not rest.strip():
         raise InvalidValue(_HOW)
@@ -77,10 +83,19 @@ def _revoke(scene: Scene, text: str) -> str:
 def _elsewhere(scene: Scene, rule: str) -> str:
     """Say where a rule stands that is not among those that can be taken back here."""
     if rule in map(str, _of_session(scene)):
-        return "it was allowed for this session, and holds until that ends; /new begins another"
+        return (
+            "it was allowed for this session, and is on record. It does not hold in a branch from "
+            "before it (/tree), nor in another session (/new), nor against a deny rule in "
+            f"{_settings_file(scene)}"
+        )
     if rule in map(str, scene.equipment.settings.allow):
         return f"it is a setting ({', '.join(scene.loaded.origins.get('allow', ()))})"
     return "/permissions shows which are"
+
+
+def _settings_file(scene: Scene) -> str:
+    """Return where rules can be written down: for all projects, or for this one."""
+    return on_one_line(str(scene.loaded.user_file or scene.loaded.project_file))
 
 
 # -- telling ---------------------------------------------------------------------------------

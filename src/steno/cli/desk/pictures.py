@@ -8,7 +8,7 @@ from typing import final
 from steno.content import Block, Image, ImageBlob, ImageData
 from steno.conversation import Conversation
 from steno.entry import Entry, Resolution
-from steno.errors import Damaged, Missing
+from steno.errors import LogError
 from steno.message import Message
 from steno.store import Store
 
@@ -27,7 +27,7 @@ class Pictures:
 
     def image(self, conversation: Conversation, entry: str, block: int) -> bytes | None:
         """Return the bytes of an image of an entry; None where they are not at hand."""
-        with suppress(Missing, Damaged):
+        with suppress(LogError):  # whoever draws can do nothing about a store that fails
             payload = conversation.entry(entry).payload
             if isinstance(payload, Message) and block < len(payload.content):
                 return self._bytes_of(payload.content[block]) or self._bytes_of(

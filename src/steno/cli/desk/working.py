@@ -6,6 +6,9 @@ Whoever asks for it is not kept waiting; what comes of it is told to who watches
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any, Final, final
 
 from steno.agent import CallEnded, LoopEvent, Notice, NoticeCode, Recorded, RunEnded
@@ -13,8 +16,10 @@ from steno.agent.lookup import unsent
 from steno.agent.said import Said as Heard
 from steno.cli import saying
 from steno.cli.desk.bench import Bench
+from steno.cli.desk.boughs import words_of
 from steno.cli.desk.overtaken import unless_overtaken
 from steno.cli.desk.shell import Ran, Shown, run_shell
+from steno.cli.listing import shown_folder
 from steno.entry import Entry
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
@@ -24,6 +29,8 @@ from steno.value import replace_lone_surrogates
 from steno.views import SHELL, STATUS
 
 _STOPPED: Final = "[stopped]"
+_UNSAID: Final = "interrupted before it began; nothing was said or done"
+_ONLY_CD: Final = re.compile(r"\s*cd(?:\s+[^;&|\n]*)?")
 _NOT_WHOLE: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _PATIENCE_S: Final = 3.0
 """How long what is told to stop may take before it is told so again."""
@@ -41,8 +48,14 @@ class Work:
         self._command: asyncio.Task[None] | None = None
         self._begun: asyncio.Future[str] | None = None
         """Of the last run: done when something has come of it; else it says why nothing has."""
+        self._said: Words | None = None
+        """What the last run began with, as it was typed; None where it only goes on."""
         self._steered: list[tuple[UserMessage, Words]] = []
         """What was said during this run, and how it was typed."""
+        self._reading: asyncio.Task[saying.Said] | None = None
+        """What is being made of words: files are read for them, or a server is asked."""
+        self._stops = 0
+        """How often everything was interrupted."""
 
     @property
     def is_running(self) -> bool:
@@ -64,16 +77,16 @@ class Work:
     async def say(self, words: Words) -> None:
         """Begin a run with what a person says, or steer the one that is under way."""
         bench = self._bench
-        async with bench.turn:
-            bench.check_open()
+        async with self._turn() as stops:
             said = await self._read(words)
-            bench.check_open()
+            self._check_wanted(stops)
             if bench.is_agent_at_work and said.message is not None:
                 steering = bench.equipment.settings.steering
                 bench.agent.steer(said.message, steering, noted={"origin": said.origin})
                 self._steered.append((said.message, words))
             else:
                 bench.begin(said.text)
+                self._said = words
                 await self._start(said.message, said.origin)
             for text in said.notes:
                 bench.tell(Notice(NoticeCode.INPUT, text))
@@ -84,19 +97,43 @@ class Work:
             raise InvalidValue("say what to do, as in: What does this project do?")
         read = saying.Words(words.text, images=words.images)
         mode = equipment.settings.image_mode
+        reading = saying.read_words(read, equipment.opened, mode, place="image")
+        self._reading = asyncio.create_task(reading)
         try:
-            return await saying.read_words(read, equipment.opened, mode, place="image")
+            return await self._reading
         except OSError as exc:
             raise InvalidValue(f"image: {exc.filename}: {exc.strerror or exc}") from exc
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # it is not the reading alone that was stopped
+            raise StenoError(_UNSAID) from None
+        finally:
+            self._reading = None
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[int]:
+        """Wait until it is our turn, and return how often all was interrupted when that began."""
+        stops = self._stops
+        async with self._bench.turn:
+            self._check_wanted(stops)
+            yield stops
+
+    def _check_wanted(self, stops: int) -> None:
+        """Refuse what somebody has interrupted since, or cannot begin any more. Raises StenoError."""
+        self._bench.check_open()
+        if stops != self._stops:
+            raise StenoError(_UNSAID)
 
     async def retry(self) -> None:
         """Say again what could not be sent, or go on where the record stopped."""
         bench = self._bench
-        async with bench.turn:
+        async with self._turn():
             bench.check_idle()
             message = self._unsent()
             if message is None and not self.is_unfinished:
                 self._leave_broken_answer()
+            self._said = None if message is None else words_of(message, {})
             await self._start(message)
 
     def _leave_broken_answer(self) -> None:
@@ -113,7 +150,7 @@ class Work:
     async def compact(self) -> Entry | None:
         """Let the model sum up what was said so far; return the entry, None if there is none."""
         bench = self._bench
-        async with bench.turn:
+        async with self._turn():
             bench.check_idle()
             if not bench.is_begun:
                 return None
@@ -162,6 +199,8 @@ class Work:
         elif isinstance(event, CallEnded):
             self._bench.questions.forget(event.call.id)
         self._bench.tell(event)
+        if isinstance(event, RunEnded) and self._said is not None and self._unsent() is not None:
+            self._bench.tell(Returned((self._said,)))
 
     def _rest(self) -> None:
         self._bench.is_agent_at_work = False
@@ -185,8 +224,7 @@ class Work:
     async def shell(self, command: str) -> None:
         """Run a command; what it prints goes on record as said by the person."""
         bench = self._bench
-        async with bench.turn:
-            bench.check_open()
+        async with self._turn():
             if not command.strip():
                 raise InvalidValue("shell: say which command to run, as in !git status")
             if bench.is_shell_at_work:
@@ -195,6 +233,12 @@ class Work:
                 raise StenoError("shell: calls of the last turn await their results; /retry first")
             bench.is_shell_at_work = True
             bench.tell(ShellStarted(command))
+            if _ONLY_CD.fullmatch(command):
+                folder = shown_folder(str(bench.site.folder))
+                told = (
+                    f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
+                )
+                bench.tell(Notice(NoticeCode.INPUT, told))
             self._command = asyncio.create_task(self._run_command(command))
             await asyncio.sleep(0)  # from here on it can be interrupted
 
@@ -232,9 +276,13 @@ class Work:
     def interrupt(self) -> None:
         """Stop what is being said and done; who is told twice waits for nothing any more.
 
-        What was said and not heard is taken back before, or the run would go on because of it.
+        What was said and not heard is taken back before, or the run would go on because of it. What
+        is still being read, or waits for its turn, is refused to who said it.
         """
         bench = self._bench
+        self._stops += 1
+        if self._reading is not None:
+            self._reading.cancel()
         if bench.is_agent_at_work:
             self._take_back()
             bench.agent.interrupt()

@@ -63,6 +63,7 @@ _COUNTS: Final = (
     ("output_tokens", "tokens out"),
     ("thinking_tokens", "of them thinking"),
 )
+_PROMPT: Final = "What the model was told before anything was said"
 _HEADS: Final[Mapping[type, str]] = {
     SystemMessage: "System",
     UserMessage: "User",
@@ -191,6 +192,8 @@ class _Telling:
         for block in message.content:
             if isinstance(block, Text) and isinstance(message, AssistantMessage):
                 yield Answer(printable(block.text))
+            elif isinstance(block, Text) and isinstance(message, SystemMessage):
+                yield Listing(_PROMPT, printable(block.text), is_folded=True)
             else:
                 yield from self._block(block)
         if isinstance(message, AssistantMessage) and message.stop_reason not in _USUAL_STOPS:

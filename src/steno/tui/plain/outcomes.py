@@ -8,8 +8,8 @@ from steno.call import AnyToolCall
 from steno.message import ToolResultMessage
 from steno.outcome import Outcome
 from steno.printable import counted
+from steno.tui.call_head import head_of_call
 from steno.tui.plain.voice import Voice, shortened
-from steno.tui.wording import head_of_call
 
 _MOST_LINES: Final = 60
 _MOST_OF_A_FAILURE: Final = 10

@@ -18,14 +18,16 @@ from typing import Final, TextIO, final
 
 from steno.agent.events import Recorded
 from steno.errors import InvalidValue, StenoError
+from steno.tui.block import Form
 from steno.tui.commands import Typed, read_command
-from steno.tui.desk import Desk, DeskEvent, Moved, Reply, Words
+from steno.tui.desk import Desk, DeskEvent, Moved, Reply, Returned, Words
 from steno.tui.plain.asking import Asking, Stale
 from steno.tui.plain.editing import Editor, Interrupted, has_readline
 from steno.tui.plain.gathering import Gathering
 from steno.tui.plain.lines import Lines
 from steno.tui.plain.lists import HINTS, Lists
 from steno.tui.plain.recalling import recall
+from steno.tui.plain.tables import with_columns
 from steno.tui.plain.telling import Teller
 from steno.tui.plain.voice import Voice
 from steno.tui.prompt.history import History
@@ -127,7 +129,7 @@ class _Session:
         self._desk.watch(self._watch)
         self._show()
         if first:
-            await self._do(first)
+            await self._enter(first, is_typed=False)
         while not self._is_leaving and not self._voice.is_gone:
             if self._desk.is_running:
                 await self._follow()
@@ -144,6 +146,8 @@ class _Session:
             self._show()
         else:
             self._teller.tell(event)
+        if isinstance(event, Returned) and self._editor is not None:
+            self._editor.draft(" ".join([one.text for one in event.words]))
 
     def _show(self) -> None:
         """Say where things stand, and what was said last unless that is known."""
@@ -273,12 +277,12 @@ class _Session:
         if text is not None and text.strip():
             await self._enter(text)
 
-    async def _enter(self, text: str) -> None:
+    async def _enter(self, text: str, *, is_typed: bool = True) -> None:
         if (told := self._history.add(text)) is not None:
             self._voice.say("Notice", told)
         if self._editor is not None:
             self._editor.remember(text)
-        self._doing = asyncio.create_task(self._do(harmless(text).text))
+        self._doing = asyncio.create_task(self._do(harmless(text).text, is_typed=is_typed))
         try:
             await self._doing
         except asyncio.CancelledError:
@@ -306,15 +310,17 @@ class _Session:
 
     # -- what is asked for -------------------------------------------------------------------
 
-    async def _do(self, text: str) -> None:
+    async def _do(self, text: str, *, is_typed: bool) -> None:
+        """Do what a line asks for; what was not typed here is words, whatever it begins with."""
         if not self._lines.is_terminal:
             self._voice.say("You", text)
         try:
-            if text.startswith("!") and "\n" in text.strip():
+            is_shell = is_typed and text.startswith("!")
+            if is_shell and "\n" in text.strip():
                 raise InvalidValue("shell: a command is one line; type it without the others")
-            if text.startswith("!"):
+            if is_shell:
                 await self._desk.shell(text[1:].strip())
-            elif (typed := read_command(text)) is not None:
+            elif is_typed and (typed := read_command(text)) is not None:
                 await self._command(typed)
             else:
                 steers = self._desk.is_running
@@ -358,4 +364,5 @@ class _Session:
 
     def _reply(self, reply: Reply) -> None:
         if reply.text.strip():
-            self._voice.say(reply.title.capitalize() or "Reply", reply.text)
+            text = with_columns(reply.text) if reply.form is Form.MARKDOWN else reply.text
+            self._voice.say(reply.title.capitalize() or "Reply", text)

@@ -38,7 +38,7 @@ from steno.tui.desk import (
 from steno.tui.plain.flowing import Output, Speech
 from steno.tui.plain.outcomes import tell_call, tell_result
 from steno.tui.plain.voice import Voice
-from steno.tui.wording import RETRY, blocks_of_answer, mark_of, name_of
+from steno.tui.wording import RETRY, blocks_of_answer, mark_of, name_of, reason_of
 
 _HEADS: Final = {Kind.TROUBLE: "Trouble", Kind.NOTICE: "Notice", Kind.MARK: "Notice"}
 _INTERRUPTED: Final = f"interrupted; what was said and done is kept, and {RETRY} or goes on"
@@ -61,6 +61,8 @@ class Teller:
         """The call whose output was told last."""
         self._shell: Speech | None = None
         self._queued: list[str] = []
+        self._has_told_why = False
+        """Whether the record has said in this run what could not be opened, and what helps."""
         self._pointed: dict[str, Message] = {}
         """Messages that point at something, by their entry."""
 
@@ -156,6 +158,7 @@ class Teller:
                 ):
                     self._end_speech()
                     self._voice.say(_HEADS[mark.kind], mark.body if not mark.head else mark.head)
+                    self._has_told_why |= mark.kind is Kind.TROUBLE
 
     def _tell_answer(self, entry: Entry, message: AssistantMessage) -> None:
         """Say what was not said as it came."""
@@ -222,13 +225,15 @@ class Teller:
         self._queued.clear()
         self._has_spoken = False
         if isinstance(result.error, Unresolved):
-            self._voice.say("Trouble", f"nothing was sent; {RETRY}, or say something else")
+            what_helps = "" if self._has_told_why else f"; {RETRY}, or say something else"
+            self._voice.say("Trouble", f"nothing was sent{what_helps}")
         elif result.ending is Ending.FAILED:
             self._voice.say("Trouble", f"{result.error or result.reason}; {RETRY}")
         elif result.ending is Ending.INTERRUPTED:
             self._voice.say("Notice", _INTERRUPTED)
         elif result.reason:
-            self._voice.say("Notice", result.reason)
+            self._voice.say("Notice", reason_of(result))
+        self._has_told_why = False
         self._voice.say("Done", _spent(result))
 
 

@@ -44,24 +44,24 @@ class Voice:
         first, *rest = printable(text).rstrip("\n").split("\n")
         if rest:
             first, rest = "", [first, *rest]
-        self._print([self._headed(whose, first), *_indented(rest)])
+        self._print([*self._headed(whose, first), *self._indented(rest)])
 
     def head(self, whose: str, line: str) -> None:
         """Say whose words these are, and the first line of them; `more` says the rest."""
-        self._print([self._headed(whose, printable(line))])
+        self._print(self._headed(whose, printable(line)))
 
     def more(self, lines: Iterable[str]) -> None:
         """Go on with what was begun; each is a line."""
-        self._print(_indented([printable(line) for line in lines]))
+        self._print(self._indented([printable(line) for line in lines]))
 
     def quote(self, lines: Iterable[str]) -> None:
         """Repeat what somebody else wrote, with a bar before all of it, however long a line is."""
-        width = self._width()
+        width = self._width(len(_BAR))
         self._print([_BAR + part for line in lines for part in _broken(printable(line), width)])
 
     def ask(self, prompt: str) -> None:
         """Print what is to be answered on the same line; it is ours."""
-        self._write(prompt)
+        self._write("\n".join(_broken(prompt, self._width(1))))
 
     def end_line(self) -> None:
         """End a line that nobody has ended."""
@@ -74,14 +74,21 @@ class Voice:
         """
         self._typed = typed
 
-    def _headed(self, whose: str, text: str) -> str:
+    def _headed(self, whose: str, text: str) -> list[str]:
         head = f"{on_one_line(whose)}:"
-        head = f"{_BOLD}{head}{_PLAIN}" if self._is_styled else head
-        return f"{head} {text}" if text else head
+        first, *rest = _broken(f"{head} {text}".rstrip(), self._width(len(_INDENT)))
+        if self._is_styled and first.startswith(head):
+            first = f"{_BOLD}{head}{_PLAIN}{first[len(head) :]}"
+        return [first, *[f"{_INDENT}{line}" for line in rest]]
 
-    def _width(self) -> int | None:
+    def _indented(self, lines: Iterable[str]) -> list[str]:
+        width = self._width(len(_INDENT))
+        return [f"{_INDENT}{part}".rstrip() for line in lines for part in _broken(line, width)]
+
+    def _width(self, taken: int) -> int | None:
+        """Return how many columns there are beside those that are taken; None if nobody knows."""
         columns = shutil.get_terminal_size().columns if self._has_width else 0
-        return columns - len(_BAR) if columns >= _NARROWEST else None
+        return columns - taken if columns >= _NARROWEST else None
 
     def _print(self, lines: Sequence[str]) -> None:
         text = "".join([f"{line}\n" for line in lines])
@@ -98,12 +105,11 @@ class Voice:
             self.is_gone = True
 
 
-def _indented(lines: Iterable[str]) -> list[str]:
-    return [f"{_INDENT}{line}".rstrip() for line in lines]
-
-
 def _broken(line: str, width: int | None) -> Iterator[str]:
-    """Break a line where the terminal would: what it breaks itself has no bar before it."""
+    """Break a line before the terminal does: what it breaks itself has no bar before it.
+
+    That is between words, where there are any; what stood before a word stays where it was.
+    """
     if width is None or (width_of(line) <= width and "\t" not in line):
         yield line
         return
@@ -112,8 +118,11 @@ def _broken(line: str, width: int | None) -> Iterator[str]:
     for place, character in enumerate(line):
         wide = width_of(character)
         if taken + wide > width:
-            yield line[start:place]
-            taken, start = 0, place
+            end = line.rfind(" ", start, place) + 1
+            if not line[start:end].strip():  # one long word
+                end = place
+            yield line[start:end]
+            taken, start = width_of(line[end:place]), end
         taken += wide
     yield line[start:]
 

@@ -51,6 +51,8 @@ class Choice(NamedTuple):
     text: str
     about: str = ""
     goes_on: bool = False
+    argument: str = ""
+    """What may stand behind it; it is shown, and not put in."""
 
 
 class Word(NamedTuple):
@@ -145,7 +147,7 @@ def _commands(typed: str) -> list[Choice]:
     name, blank, argument = typed[1:].partition(" ")
     if not blank:
         return [
-            Choice(f"/{one.name}", f"{one.about} {one.argument}".rstrip(), bool(one.argument))
+            Choice(f"/{one.name}", one.about, bool(one.argument), one.argument)
             for one in commands_like(name)
         ]
     choices = next((one.choices for one in COMMANDS if one.name == name), ())

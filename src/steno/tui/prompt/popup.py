@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final, final
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.events import Click
 from textual.geometry import Size
 from textual.message import Message
@@ -63,7 +64,7 @@ class Popup(Widget, can_focus=False):
         if not choices:
             self.hide()
             return
-        is_another_size = _rows(choices) != _rows(self._choices)
+        is_another_size = _height(choices) != _height(self._choices)
         self._at = choices.index(chosen) if chosen in choices else 0
         self._choices = choices
         self._scroll()
@@ -85,17 +86,20 @@ class Popup(Widget, can_focus=False):
             self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return how many rows are shown."""
-        return _rows(self._choices)
+        """Return how many rows it takes."""
+        return _height(self._choices)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one choice."""
+        """Draw one choice, or how many there are besides."""
         index, width = self._top + y, self.size.width
+        if y == MOST_ROWS:
+            more = Segment(f"  … {len(self._choices) - MOST_ROWS} more", self._about_style)
+            return Strip([more]).adjust_cell_length(width, self.rich_style)
         if index >= len(self._choices):
             return Strip.blank(width, self.rich_style)
         is_chosen = index == self._at
         style = self.get_component_rich_style("popup--chosen") if is_chosen else self.rich_style
-        beside = style if is_chosen else self.get_component_rich_style("popup--about")
+        beside = style if is_chosen else self._about_style
         choice = self._choices[index]
         text = cut(_shown(choice), width - 2)
         # The sign beside it is for those who see no colours.
@@ -107,14 +111,19 @@ class Popup(Widget, can_focus=False):
     def on_click(self, event: Click) -> None:
         """Choose what was clicked at."""
         event.stop()
-        if self._top + event.y < len(self._choices):
+        if event.y < _rows(self._choices):
             self._at = self._top + event.y
             self.refresh()
             self.post_message(self.Clicked())
 
+    @property
+    def _about_style(self) -> Style:
+        return self.get_component_rich_style("popup--about")
+
     def _text_width(self, width: int) -> int:
+        """Return where what is said about choices begins; a long one pushes that further."""
         shown = self._choices[self._top : self._top + MOST_ROWS]
-        return min(max(width_of(_shown(one)) for one in shown), width - 2)
+        return min(max(width_of(_shown(one)) for one in shown), width // 2)
 
     def _scroll(self) -> None:
         last_top = max(0, len(self._choices) - MOST_ROWS)
@@ -122,11 +131,17 @@ class Popup(Widget, can_focus=False):
 
 
 def _rows(choices: Sequence[Choice]) -> int:
+    """Return how many of them are shown."""
     return min(MOST_ROWS, len(choices))
 
 
+def _height(choices: Sequence[Choice]) -> int:
+    """Return how many rows are taken: one more tells how many are not shown."""
+    return min(MOST_ROWS + 1, len(choices))
+
+
 def _shown(choice: Choice) -> str:
-    return on_one_line(choice.text[:_LONGEST])
+    return on_one_line(f"{choice.text[:_LONGEST]} {choice.argument}")
 
 
 def _padded(text: str, width: int) -> str:

@@ -135,6 +135,10 @@ class Prompt(Widget):
         self._editor.focus(scroll_visible)
         return self
 
+    def focus_at_once(self) -> None:
+        """Let keys come here, the one that is under way already; `focus` waits its turn."""
+        self.screen.set_focus(self._editor)
+
     def load(self, text: str, images: Iterable[Image] = ()) -> None:
         """Put a text here in place of what is there, and images with it.
 

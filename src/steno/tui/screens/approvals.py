@@ -11,33 +11,40 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, final
 
 from textual import on, work
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.events import Key, Paste
 from textual.message import Message
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from steno.call import ToolCall
-from steno.errors import StenoError
 from steno.ports import Verdict
-from steno.printable import on_one_line
 from steno.tui.desk import Desk, Pending
 from steno.tui.screens.answer_line import AnswerLine
-from steno.tui.screens.call_sheet import CallSheet, rows_beside
+from steno.tui.screens.call_reader import CallReader
+from steno.tui.screens.call_sheet import rows_beside
 from steno.tui.screens.choices import Choices
-from steno.tui.screens.deciding import SCOPES, Attention, CallUp, Choice, verdict_in_words
+from steno.tui.screens.deciding import (
+    SCOPES,
+    Attention,
+    CallUp,
+    Choice,
+    decide_all,
+    verdict_as_shown,
+    verdict_in_words,
+    where_kept,
+)
 from steno.tui.screens.docket import Docket
 from steno.tui.screens.docket_words import calls_of, hint_of, lines_to_read, note_of, title_of
+from steno.tui.screens.foresight import Foresight
 
 _SHARE: Final = 0.6
 """How much of the screen it takes at most, unless somebody wants to see more."""
 _CONVERSATION: Final = 4
 """How many rows of the conversation stay in view even then."""
-_FEWEST_ROWS: Final = 3
 _TITLE: Final = 1
 _LOOKS_S: Final = 0.1
 """How often it looks whether it may take the focus."""
@@ -71,6 +78,7 @@ class ApprovalPanel(Widget, can_focus=True):
         Binding("escape", "back", "back", show=False),
         Binding("left", "highlight(-1)", "choice", show=False),
         Binding("right", "highlight(1)", "choice", show=False),
+        Binding("tab", "edit", "edit the rule", show=False),
         Binding("ctrl+n", "move(1)", "next call", show=False),
         Binding("ctrl+p", "move(-1)", "previous call", show=False),
         Binding("ctrl+f", "enlarge", "more room", show=False),
@@ -90,25 +98,25 @@ class ApprovalPanel(Widget, can_focus=True):
         *,
         idle_s: Callable[[], float] = lambda: 0.0,
         now: Callable[[], float] = time.monotonic,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the desk, which may come later, and a clock in seconds.
+        """Take the desk, which may come later, a clock in seconds, and who tells what is kept.
 
         `idle_s` says for how long the prompt, blank and with the focus, was left alone; 0 where it
         is not. When that is long enough, a new question takes the focus: at once, or later.
         """
         super().__init__()
         self.desk = desk
+        self._tell = tell
         self._call_up = CallUp(idle_s)
         self._looks: Timer | None = None
         self._attention = Attention(now)
         self._docket = Docket(self._attention)
-        self._preview: tuple[ToolCall, str] | None = None
-        """What a call would do that nobody was asked about yet."""
+        self._foresight = Foresight()
         self._read: object = None
         """What is on the sheet."""
-        self._is_large = False
         self._calls = Static(markup=False, classes="calls")
-        self._sheet = CallSheet()
+        self._reader = CallReader()
         self._note = Static(markup=False, classes="note")
         self._choices = Choices()
         self._line = AnswerLine(self._attention)
@@ -117,11 +125,11 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def compose(self) -> ComposeResult:
         """Put the parts below each other."""
-        yield from (self._calls, self._sheet, self._note, self._choices, self._line, self._hint)
+        yield from (self._calls, self._reader, self._note, self._choices, self._line, self._hint)
 
     def on_mount(self) -> None:
         """Keep to the share of the screen, whatever its size, and look whether somebody waits."""
-        self.screen.screen_layout_refresh_signal.subscribe(self, self._fit_again)
+        self.screen.screen_layout_refresh_signal.subscribe(self, self._fit)
         self._looks = self.set_interval(_LOOKS_S, self._come_forward, pause=True)
 
     # -- what is pending ---------------------------------------------------------------------
@@ -158,27 +166,19 @@ class ApprovalPanel(Widget, can_focus=True):
             self.notify(self._docket.told, severity="warning", markup=False)
         if self.has_focus_within:
             self.post_message(self.Left())
-        self._is_large = False
+        self._reader.is_large = False
         self.display = False
 
     def _look_ahead(self) -> None:
         """Find out what a call would do that waits behind others."""
         shown = self._docket.shown
-        if shown is None or shown.question is not None or self.desk is None:
-            return
-        if self._preview is None or self._preview[0] != shown.call:
-            self._preview = (shown.call, "")
+        if shown is not None and self.desk is not None and self._foresight.turn_to(shown):
             self._fetch_preview(self.desk, shown)
 
     # A fault of a tool that looks ahead is no reason to end: the arguments are there to read.
     @work(group="preview", exclusive=True, exit_on_error=False)
     async def _fetch_preview(self, desk: Desk, shown: Pending) -> None:
-        preview = words = ""
-        try:
-            preview = await desk.preview(shown.call)
-        except StenoError as exc:
-            words = f"it cannot be told what it would do: {on_one_line(str(exc))}"
-        self._preview = (shown.call, preview)
+        words = await self._foresight.look(desk, shown.call)
         if self._docket.shown == shown and not self._docket.listed:
             self._docket.highlight(None, words)
             self._attention.appear()
@@ -195,9 +195,11 @@ class ApprovalPanel(Widget, can_focus=True):
         doubt = self._attention.letter(letter)
         if doubt is not None:
             self._docket.highlight(None, doubt)
-        elif letter == "v":
+        elif letter == "v" and self._reader.can_enlarge:
             self._docket.highlight(None)
             self.action_enlarge()
+        elif letter == "e" and self._docket.is_rule_offered:
+            self._edit()
         else:
             offer = self._docket.offer_by(letter)
             self._docket.highlight(offer, _NO_CHOICE if offer is None else "")
@@ -220,6 +222,15 @@ class ApprovalPanel(Widget, can_focus=True):
             self._docket.highlight(None, doubt)
         self._draw()
 
+    def action_edit(self) -> None:
+        """Edit the rule before it is stored; where none is, the key is for somebody else."""
+        if self._docket.is_rule_offered:
+            self._attention.key()
+            self._edit()
+            self._draw()
+        elif self._docket.worded is None:
+            raise SkipAction
+
     def action_confirm(self) -> None:
         """Do what is highlighted."""
         doubt = self._attention.enter()
@@ -238,12 +249,12 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def action_enlarge(self) -> None:
         """Take nearly all of the screen to show this call alone, or give it back."""
-        self._is_large = not self._is_large
+        self._reader.is_large = not self._reader.is_large
         self._draw()
 
     def action_read(self, where: str) -> None:
         """Scroll what is to be read."""
-        self._sheet.read_on(where)
+        self._reader.read_on(where)
 
     def action_back(self) -> None:
         """Go back a step: from what is written to the choices, from there to the prompt."""
@@ -288,23 +299,26 @@ class ApprovalPanel(Widget, can_focus=True):
         yes, no = [Verdict(allowed=allowed, actor=self.desk.actor) for allowed in (True, False)]
         if offer is None or shown is None:
             self._docket.told = self._docket.told or _NOTHING
-        elif offer.choice is Choice.ONCE:
-            self._decide(self.desk, [shown], yes)
-        elif offer.choice is Choice.DENY:
-            self._decide(self.desk, [shown], no)
+        elif offer.choice in (Choice.ONCE, Choice.DENY):
+            self._decide(self.desk, [shown], yes if offer.choice is Choice.ONCE else no)
         elif offer.choice is Choice.ALL:
             self._docket.list_all()
         elif offer.choice is Choice.THESE:
             self._decide(self.desk, self._docket.listed, yes)
         elif offer.choice is Choice.BACK:
             self._docket.drop()
+        elif rule := verdict_as_shown(offer.choice, shown.question, actor=self.desk.actor):
+            self._decide(self.desk, [shown], rule)
         else:
-            self._word(offer.choice, shown)
+            self._edit()
 
-    def _word(self, choice: Choice, pending: Pending) -> None:
-        """Let a rule or a reason be written."""
+    def _edit(self) -> None:
+        """Let the rule or the reason be written that is highlighted."""
+        offer, pending = self._docket.highlighted, self._docket.shown
+        if offer is None or pending is None:
+            return
+        choice, question = offer.choice, pending.question
         self._docket.word(choice)
-        question = pending.question
         self._line.value = question.rule if question is not None and choice in SCOPES else ""
         self._line.cursor_position = len(self._line.value)
         self._line.may_be_hasty = choice not in SCOPES
@@ -336,13 +350,9 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _decide(self, desk: Desk, calls: Sequence[Pending], verdict: Verdict) -> None:
         self._docket.drop()
-        refusals: list[str] = []
-        # What waits comes first: when the last question has its answer, the run goes on.
-        for pending in sorted(calls, key=lambda one: one.question is not None):
-            try:
-                desk.decide(pending.call.id, verdict)
-            except StenoError as exc:
-                refusals.append(on_one_line(str(exc)))
+        refusals = decide_all(desk, calls, verdict)
+        if not refusals and (kept := where_kept(verdict)):
+            self._tell(kept)
         self.refresh_pending(desk.pending)
         self._docket.told = self._docket.told or " · ".join(refusals)
 
@@ -353,14 +363,13 @@ class ApprovalPanel(Widget, can_focus=True):
         docket = self._docket
         self._open_line(docket.worded is not None)
         self.border_title = title_of(docket)
-        self._put(self._calls, Content("") if self._is_large else calls_of(docket))
+        self._put(self._calls, Content("") if self._reader.is_large else calls_of(docket))
         self._put(self._note, note_of(docket))
         self._choices.show(docket.offers, docket.highlighted)
-        preview = "" if self._preview is None else self._preview[1]
-        to_read = (docket.shown, docket.listed, preview)
+        to_read = (docket.shown, docket.listed, self._foresight.preview)
         if to_read != self._read:
             self._read = to_read
-            self._sheet.show(lines_to_read(docket, preview))
+            self._reader.show(lines_to_read(docket, self._foresight.preview))
         written, is_here = self._line.value, self.has_focus_within
         self._put(self._hint, hint_of(docket, written=written, is_here=is_here))
         self._fit()
@@ -379,15 +388,12 @@ class ApprovalPanel(Widget, can_focus=True):
         if is_open:
             self.screen.set_focus(self._line)
 
-    def _fit_again(self, _: Screen[object]) -> None:
-        self._fit()
-
-    def _fit(self) -> None:
+    def _fit(self, _: object = None) -> None:
         """Let what is to be read have the rows that the rest leaves, up to our share."""
         screen = self.app.size
         width = self.content_size.width or screen.width - 2
         parts = (self._calls, self._note, self._choices, self._line, self._hint)
         taken = [part.get_content_height(screen, screen, width) for part in parts if part.display]
-        most = screen.height if self._is_large else int(screen.height * _SHARE)
-        room = min(most, rows_beside(self, _CONVERSATION)) - _TITLE - sum(taken)
-        self._sheet.lay_out(width, max(room, _FEWEST_ROWS))
+        taken_up = _TITLE + sum(taken)
+        share = int(screen.height * _SHARE) - taken_up
+        self._reader.fit(width, share=share, most=rows_beside(self, _CONVERSATION) - taken_up)

@@ -82,7 +82,7 @@ class NameScreen(ModalScreen[T | None]):
             border: round $primary;
             background: $surface;
         }
-        Input { border: none; height: 1; padding: 0; background: $panel; }
+        Input, Input:focus { border: none; height: 1; padding: 0; background: $panel; }
         #question { text-style: bold; }
         #refusal { color: $error; }
         #keys { color: $text-muted; }

@@ -6,22 +6,23 @@ Lines are drawn one by one as they come into view, so their number does not matt
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final, NamedTuple, final
 
+from rich.cells import chop_cells
 from rich.segment import Segment
 from textual.geometry import Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
+from steno.printable import width_of
 from steno.tui.screens.call_text import Line, Tone
-from steno.tui.transcript.lines import broken, wrapped
+from steno.tui.transcript.lines import TAB
 
 _MARK: Final = "│ "
 """Stands before everything that is quoted."""
-_PROSE: Final = (Tone.OURS, Tone.NOTE)
-"""What is broken between words; it is short."""
 _COUNT: Final = re.compile(r"(  [+-]\d+)(?=$|  -\d+$)")
 """How many lines come or go, behind the name of a file."""
 _TONES: Final = {"+": Tone.ADDED, "-": Tone.REMOVED}
@@ -55,31 +56,51 @@ class CallSheet(ScrollView, can_focus=False):
         *[f"sheet--{tone}" for tone in Tone],
     }
 
+    @final
+    class Scrolled(Message):
+        """Other lines are in sight now."""
+
     def __init__(self) -> None:
         """Show nothing yet."""
         super().__init__()
         self._lines: Sequence[Line] = ()
         self._rows: list[_Row] = []
         self._width = 0
+        self._seen = 0
 
     def show(self, lines: Sequence[Line]) -> None:
         """Show other lines, from their beginning."""
         self._lines, self._width = lines, 0
         self.scroll_to(y=0, animate=False)
 
-    def lay_out(self, width: int, most_rows: int) -> None:
-        """Fit the lines into so many columns; what does not fit into so many rows is scrolled."""
+    @property
+    def below(self) -> int:
+        """How many rows there are below what is in sight."""
+        return max(0, len(self._rows) - self._seen - self.scroll_offset.y)
+
+    def rows_in(self, width: int) -> int:
+        """Fit the lines into so many columns, and return how many rows that makes."""
         if width != self._width:
             self._width = width
             room = max(width - self.styles.scrollbar_size_vertical - len(_MARK), 2)
             self._rows = [
                 _Row(piece, line.tone)
                 for line in self._lines
-                for piece in (wrapped if line.tone in _PROSE else broken)(line.text, room)
+                for piece in _broken(line.text.expandtabs(TAB), room)
             ]
             self.virtual_size = Size(width, len(self._rows))
             self.refresh(layout=True)
-        self.styles.height = min(len(self._rows), most_rows)
+        return len(self._rows)
+
+    def show_rows(self, most: int) -> None:
+        """Take so many rows at most; what does not fit is scrolled."""
+        self._seen = min(len(self._rows), most)
+        self.styles.height = self._seen
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Say that other lines are in sight."""
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Scrolled())
 
     def read_on(self, where: str) -> None:
         """Scroll to other lines."""
@@ -108,6 +129,25 @@ class CallSheet(ScrollView, can_focus=False):
         style = self.get_component_rich_style
         segments = [Segment(text, style(f"sheet--{name}")) for text, name in parts]
         return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
+
+
+def _broken(line: str, room: int) -> Iterator[str]:
+    """Yield a line in pieces that fit, broken behind blanks; not a character is left out.
+
+    A word that fills most of a row is broken all the same, and so is what stands behind a margin:
+    rows with next to nothing in them hide what matters.
+    """
+    start = 0
+    while width_of(line[start : start + room + 1]) > room:
+        end = start + len(chop_cells(line[start : start + room], room)[0])
+        if line[end : end + 1] == " ":
+            end += 1  # it is beyond the edge, where nobody sees it
+        elif (blank := line.rfind(" ", start, end)) - start > room // 3:
+            end = blank + 1
+        yield line[start:end]
+        start = end
+    if start < len(line) or not line:
+        yield line[start:]
 
 
 def rows_beside(widget: Widget, least: int) -> int:

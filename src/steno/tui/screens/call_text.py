@@ -70,8 +70,10 @@ def lines_of_all(listed: tuple[Pending, ...]) -> list[Line]:
     lines: list[Line] = []
     for number, pending in enumerate(listed, 1):
         question = pending.question
-        capability = "" if question is None else f" · {question.capability}"
-        heading = f"{number} of {len(listed)}: {pending.call.name}{capability}"
+        name = pending.call.name
+        is_said = question is None or question.capability == name
+        capability = "" if question is None or is_said else f" · {question.capability}"
+        heading = f"{number} of {len(listed)}: {name}{capability}"
         lines.append(Line(heading, Tone.OURS))
         lines += lines_of(pending, "" if question is None else question.preview)
     return lines

@@ -49,8 +49,7 @@ class CompareScreen(ModalScreen[bool]):
         """Put both branches between a title and what there is to be told."""
         yield Static(Content(f"Compare · {self._sheet.summary}"), id="title")
         view = CompareView(self._sheet)
-        # Whoever compares is in one of the two, and may want to go to the other.
-        view.chosen = int(self._sheet.names[1] != self._desk.standing.branch)
+        view.chosen = int(self._sheet.names[1] == self._desk.standing.branch)
         yield view
         yield Static(id="told")
         yield Static(Content(_KEYS), id="keys")

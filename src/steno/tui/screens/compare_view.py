@@ -25,7 +25,7 @@ from steno.tui.screens.differing import Span
 
 _SIDE_BY_SIDE: Final = 80
 """How wide the view has to be for two columns."""
-_MARKS: Final = ("◂ ", "▸ ")
+_MARKS: Final = ("1 ", "2 ")
 """Which branch it is, where one stands below the other."""
 _WHEEL: Final = 3
 _STYLES: Final = ("head", "text", "differs", "rule", "cursor", "name", "chosen")
@@ -237,8 +237,13 @@ class CompareView(Widget, can_focus=True):
         width = (self.size.width + 1) // 2
         segments: list[Segment] = []
         for side, name in enumerate(self.sheet.names):
-            style = self._style("chosen" if side == self.chosen else "name")
-            text = cut(f" {_MARKS[side]}{on_one_line(name)}", width - 1)
+            is_chosen = side == self.chosen
+            style = self._style("chosen" if is_chosen else "name")
+            # The arrows are for those who see no colours.
+            before, behind = ("▸ ", " ◂") if is_chosen else ("  ", "  ")
+            number = "" if self._is_wide else _MARKS[side]
+            shown = cut(f"{number}{on_one_line(name)}", width - 1 - len(before + behind))
+            text = f"{before}{shown}{behind}"
             segments += Strip([Segment(text, style)]).crop_extend(0, width, style)
         return Strip(segments).crop_extend(0, self.size.width, self._style("name"))
 

@@ -9,15 +9,15 @@ Nothing here knows a widget.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, final
 
 from steno.agent.rules import Rule
-from steno.errors import InvalidValue
+from steno.errors import InvalidValue, StenoError
 from steno.ports import Question, Scope, Verdict
 from steno.printable import on_one_line, printable
-from steno.tui.desk import Pending
+from steno.tui.desk import Desk, Pending
 
 # -- what there is to choose -----------------------------------------------------------------
 
@@ -60,13 +60,12 @@ class Offer(NamedTuple):
 
 
 _ONCE: Final = Offer(Choice.ONCE, "o", "once", "this call runs, with exactly these arguments")
-_RULE: Final = "edit or store the rule {}"
-_WIDE: Final = (
-    Offer(Choice.SESSION, "s", "for session", f"{_RULE} · kept in this session"),
-    Offer(Choice.PROJECT, "p", "for project", f"{_RULE} · kept for this folder until revoked"),
-    Offer(Choice.USER, "u", "for user", f"{_RULE} · kept for all folders until revoked"),
-)
-"""With a place for the rule in what they mean."""
+_PLACES: Final = {
+    Choice.SESSION: "in this session",
+    Choice.PROJECT: "for this folder until revoked",
+    Choice.USER: "for all folders until revoked",
+}
+"""Where the rule of a wider yes is kept."""
 _NO: Final = (
     Offer(Choice.DENY, "d", "deny", "it does not run; the model is told so, and goes on"),
     Offer(Choice.EXPLAIN, "r", "deny with reason", "asks what the model should be told"),
@@ -79,15 +78,23 @@ _UNREADABLE: Final = "a rule for it would hold what cannot be shown"
 def offers_for(pending: Pending, undecided: int) -> tuple[Offer, ...]:
     """Return what can be chosen for a call, one of so many that nobody has decided about."""
     obstacle = obstacle_to_rules(pending.question)
-    rule = "" if pending.question is None else printable(pending.question.rule)
+    rule = "" if obstacle or pending.question is None else _told(pending.question)
     wide = [
-        offer._replace(meaning=offer.meaning.replace("{}", rule), obstacle=obstacle)
-        for offer in _WIDE
+        Offer(
+            choice, choice[0], f"for {choice}", f"stores the rule {rule} · kept {place}", obstacle
+        )
+        for choice, place in _PLACES.items()
     ]
     together = (
         Offer(Choice.ALL, "a", f"all {undecided} once", f"lists all {undecided} before any runs"),
     )
     return (_ONCE, *wide, *_NO, *(together if undecided > 1 else ()))
+
+
+def _told(question: Question) -> str:
+    """Return the rule of a question as it would be stored, and how far it reaches if that is far."""
+    reading = read_rule(question.rule, question)
+    return f"{question.rule}{'' if reading.is_near else f' ({reading.words})'}"
 
 
 def offers_for_all(count: int) -> tuple[Offer, ...]:
@@ -118,6 +125,8 @@ class RuleReading(NamedTuple):
     rule: str | None
     """As it would be stored; None where it cannot be."""
     words: str
+    is_near: bool = False
+    """Whether it covers this call and its like, and no more."""
 
 
 def read_rule(text: str, question: Question) -> RuleReading:
@@ -128,13 +137,22 @@ def read_rule(text: str, question: Question) -> RuleReading:
         rule = Rule.parse(text)
     except InvalidValue as exc:
         return RuleReading(None, on_one_line(str(exc)))
+    is_near = False
     if not rule.covers_all(question.call.name, question.capability, question.subjects):
         words = "does not cover this call, which runs this once all the same"
     elif rule.covers_everything:
         words = f"covers every call of {rule.tool}, whatever it is about"
     else:
-        words = "covers this call and its like"
-    return RuleReading(str(rule), words)
+        words, is_near = "covers this call and its like", True
+    return RuleReading(str(rule), words, is_near)
+
+
+def where_kept(verdict: Verdict) -> str:
+    """Return what to tell about a rule that outlasts the session; nothing where none does."""
+    if verdict.scope not in (Scope.PROJECT, Scope.USER):
+        return ""
+    place = _PLACES[Choice(verdict.scope)]
+    return f"{verdict.rule} is allowed {place}; /permissions shows it"
 
 
 def verdict_in_words(
@@ -148,6 +166,25 @@ def verdict_in_words(
     if rule is None or choice not in SCOPES:
         return None
     return Verdict(allowed=True, actor=actor, scope=SCOPES[choice], rule=rule)
+
+
+def verdict_as_shown(choice: Choice, question: Question | None, *, actor: str) -> Verdict | None:
+    """Return the verdict that stores the rule of a question; None where words are wanted."""
+    if question is None or choice not in SCOPES:
+        return None
+    return verdict_in_words(choice, question.rule, question, actor=actor)
+
+
+def decide_all(desk: Desk, calls: Sequence[Pending], verdict: Verdict) -> list[str]:
+    """Decide about calls alike; return what is said against it."""
+    refusals: list[str] = []
+    # What waits comes first: when the last question has its answer, the run goes on.
+    for pending in sorted(calls, key=lambda one: one.question is not None):
+        try:
+            desk.decide(pending.call.id, verdict)
+        except StenoError as exc:
+            refusals.append(on_one_line(str(exc)))
+    return refusals
 
 
 # -- keys that are meant ---------------------------------------------------------------------

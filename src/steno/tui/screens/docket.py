@@ -12,7 +12,14 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from steno.tui.desk import Pending
-from steno.tui.screens.deciding import Attention, Choice, Offer, offers_for, offers_for_all
+from steno.tui.screens.deciding import (
+    SCOPES,
+    Attention,
+    Choice,
+    Offer,
+    offers_for,
+    offers_for_all,
+)
 
 GONE: Final = "no longer asked, or changed meanwhile: nothing was decided"
 
@@ -105,6 +112,11 @@ class Docket:
             self.highlighted, self.told = offer, words
         else:
             self.highlighted, self.told = None, f"{offer.label}: {offer.obstacle}"
+
+    @property
+    def is_rule_offered(self) -> bool:
+        """Whether Enter would store a rule, which may be edited before."""
+        return self.highlighted is not None and self.highlighted.choice in SCOPES
 
     def offer_of(self, choice: Choice) -> Offer | None:
         """Return the offer of a choice; None where there is none."""

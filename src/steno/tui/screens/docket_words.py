@@ -7,11 +7,11 @@ from typing import Final
 from textual.content import Content
 
 from steno.printable import on_one_line
+from steno.tui.call_head import head_of_call
 from steno.tui.desk import Pending
 from steno.tui.screens.call_text import Line, lines_of, lines_of_all
 from steno.tui.screens.deciding import Choice, obstacle_to_rules, read_rule
 from steno.tui.screens.docket import Docket
-from steno.tui.wording import head_of_call
 
 _MOST_LISTED: Final = 3
 _ASKED_FOR: Final = {
@@ -20,8 +20,9 @@ _ASKED_FOR: Final = {
     Choice.USER: "allow in all folders, for good, whatever this rule covers:",
     Choice.EXPLAIN: "why not? The model is told:",
 }
-_ELSEWHERE: Final = "Ctrl+G leads here to decide"
-_HOW: Final = "letter or ←→ picks · Enter confirms · Esc leaves · v more"
+_ELSEWHERE: Final = "Ctrl+G decides · Esc interrupts"
+_HOW: Final = "letter or ←→ picks · Enter confirms · Esc leaves"
+_EDITS: Final = " · e edits it first"
 _NO_REASON: Final = "write a reason; Esc, then d denies without one"
 _REASON: Final = "Enter denies, and the model reads this"
 _STORES: Final = "Enter stores it · Esc goes back"
@@ -40,7 +41,8 @@ def title_of(docket: Docket) -> Content:
     number, count = docket.pending.index(shown) + 1, len(docket.pending)
     which = f"· {number} of {count} " if count > 1 else ""
     more = "· Ctrl+N next " if len(docket.undecided) > 1 else ""
-    return Content(f" permission · {name} · {asked} {which}{more}")
+    what = name if name == asked else f"{name} · {asked}"  # nobody wants to read `write · write`
+    return Content(f" permission · {what} {which}{more}")
 
 
 def calls_of(docket: Docket) -> Content:
@@ -98,5 +100,6 @@ def hint_of(docket: Docket, *, written: str, is_here: bool) -> Content:
         reading = read_rule(written, docket.shown.question)
         return Content(reading.words if reading.rule is None else f"{reading.words} · {_STORES}")
     if docket.highlighted is not None:
-        return Content(f"Enter: {docket.highlighted.meaning}")
+        edits = _EDITS if docket.is_rule_offered else ""
+        return Content(f"Enter: {docket.highlighted.meaning}{edits}")
     return Content(_HOW if is_here else _ELSEWHERE)

@@ -10,9 +10,9 @@ from steno.tui.commands import COMMANDS
 KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),
     ("Shift+Enter, Ctrl+J", "line break"),
-    ("Esc", "interrupt; what was not heard comes back to the prompt"),
+    ("Esc", "interrupt: what was not heard comes back; where nothing runs, clear the prompt"),
     ("Shift+Tab", "plan or act"),
-    ("Ctrl+G", "to the question about a call"),
+    ("Ctrl+G, Tab", "to the question about a call; e edits a rule before Enter stores it"),
     ("Ctrl+O", "fold or unfold all"),
     ("Alt+Up, Alt+Down", "select a block; Enter folds it, y copies it, e edits what you said"),
     ("PageUp, PageDown", "scroll"),

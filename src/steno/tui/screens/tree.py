@@ -359,5 +359,8 @@ class TreeScreen(ModalScreen[TreeResult]):
             self.app.push_screen(screen, done)
 
     def action_close(self) -> None:
-        """Leave everything as it is."""
-        self.dismiss(TreeResult())
+        """Leave everything as it is; where all keys are shown, only those go."""
+        if self._shows_keys:
+            self.action_keys()
+        else:
+            self.dismiss(TreeResult())

@@ -15,10 +15,11 @@ from rich.style import Style
 from textual.strip import Strip
 
 from steno.printable import counted
-from steno.tui.block import Block, Form, ImageAt, Kind, State
+from steno.tui.block import FOLDED_LINES, Block, Form, ImageAt, Kind, State
 from steno.tui.transcript.diff import diff_lines
 from steno.tui.transcript.lines import (
     MOST_LINES,
+    both_ends,
     broken,
     excerpt,
     head_line,
@@ -32,6 +33,7 @@ from steno.tui.transcript.look import Look
 LIVE_LINES: Final = 12
 """What is shown of a command that runs, folded as it is."""
 LIVE_LINES_UNFOLDED: Final = 200
+_UNFOLDS: Final = "Enter unfolds"
 
 MARKS: Final[Mapping[State | None, str]] = {
     None: "•",
@@ -50,15 +52,18 @@ Pictures: TypeAlias = Callable[[ImageAt, int], Sequence[Strip]]
 
 def guess_height(block: Block, width: int) -> int:
     """Return about how many lines a block will take; asking costs next to nothing."""
-    if block.can_fold and block.is_folded:
-        return 2
     body = block.body
-    lines = min(body.count("\n") + len(body) // max(width, 20), MOST_LINES)
+    most = MOST_LINES
+    if block.can_fold and block.is_folded:
+        if block.kind not in (Kind.USER, Kind.SHELL):
+            return 2
+        most = FOLDED_LINES
+    lines = min(body.count("\n") + len(body) // max(width, 20), most)
     return lines + 2 + bool(block.head)
 
 
 def is_folded(block: Block) -> bool:
-    """Tell whether only the head of a block is shown."""
+    """Tell whether only the head of a block is shown, or a part of what a person said or ran."""
     return block.is_folded and block.can_fold
 
 
@@ -109,7 +114,11 @@ class Drawing:
         shown = excerpt(body)
         lines = [strip((line, look.words)) for line in wrapped(shown.text, inner)] if body else []
         lines = [line.extend_cell_length(inner, look.words) for line in lines]
-        lines += [*self._images(inner), *self._left_out(shown.left_out)]
+        if is_folded(self._block) and len(lines) > FOLDED_LINES:
+            lines = [*lines[:FOLDED_LINES], self._folded(len(lines) - FOLDED_LINES)]
+            lines += self._images(inner)
+        else:
+            lines += [*self._images(inner), *self._left_out(shown.left_out)]
         if self._block.head:
             head = f"{MARKS[self._block.state]} {self._block.head}"
             style = look.words + Style(color=look.dim.color)
@@ -140,17 +149,27 @@ class Drawing:
             None: look.head,
         }[block.state]
         folded = is_folded(block)
-        hint = ""
-        if folded and not block.is_open:
+        hint = f"· {block.note}" if block.note else ""
+        is_head_alone = folded and not block.is_open and block.kind is not Kind.SHELL
+        if is_head_alone and not hint:
             count = body.removesuffix("\n").count("\n") + 1 if body else 0
-            hint = f"(+{counted(count, 'line', 'lines')})" if count else "(+image)"
+            hint = f"… {counted(count, 'line', 'lines')}" if count else "… image"
         lines = [self._head(block.head, MARKS[block.state], mark_style, hint=hint)]
         if block.is_open:
             return lines + self._live(body, LIVE_LINES if folded else LIVE_LINES_UNFOLDED)
-        if not folded:
-            inner = [*self._body(body, self._width - 2), *self._images(self._width - 2)]
+        if not is_head_alone:
+            inner = self._body(body, self._width - 2)
+            if folded and len(inner) > FOLDED_LINES:
+                half = FOLDED_LINES // 2
+                inner = [*inner[:half], self._folded(len(inner) - 2 * half), *inner[-half:]]
+            inner += self._images(self._width - 2)
             lines += indented(inner, "  ", look.output)
         return lines
+
+    def _folded(self, count: int) -> Strip:
+        """Say how many lines are not shown, and how to see them."""
+        left = counted(count, "more line", "more lines")
+        return strip((f"… {left} ({_UNFOLDS})", self._look.dim))
 
     def _live(self, body: str, count: int) -> list[Strip]:
         """Return the end of what a command that still runs has said."""
@@ -215,6 +234,8 @@ class Drawing:
             return []
         if self._block.form is Form.MARKDOWN:
             return self._markdown(body, width)
+        if self._block.form is Form.PLAIN and self._block.kind in (Kind.CALL, Kind.SHELL):
+            return self._printed(body.strip("\n"), width)
         shown = excerpt(body.strip("\n"))
         look = self._look
         match self._block.form:
@@ -226,6 +247,15 @@ class Drawing:
             case _:
                 lines = [strip((line, look.output)) for line in broken(shown.text, width)]
         return lines + self._left_out(shown.left_out)
+
+    def _printed(self, body: str, width: int) -> list[Strip]:
+        """Return what a program printed: of very much, the beginning and the end."""
+        beginning, left_out, end = both_ends(body)
+        first, last = [
+            [strip((line, self._look.output)) for line in broken(text, width)] if text else []
+            for text in (beginning, end)
+        ]
+        return [*first, *self._left_out(left_out), *last]
 
     def _markdown(self, body: str, width: int) -> list[Strip]:
         if self._flow is None:

@@ -46,6 +46,24 @@ def excerpt(body: str) -> Excerpt:
     return Excerpt(text, "")
 
 
+def both_ends(body: str) -> tuple[str, str, str]:
+    """Return the beginning of a body, what is to be said of what is left out, and the end.
+
+    For what a program prints: how it ended stands there. The last two are empty where all is shown.
+    """
+    if not excerpt(body).left_out:
+        return body, "", ""
+    half = MOST_LINES // 2
+    end, _ = last_lines(body[-MOST_CHARACTERS // 2 :], half)
+    lines = body.split("\n", half)
+    beginning = "\n".join(lines[:half])[: MOST_CHARACTERS // 2]
+    middle = body[len(beginning) : len(body.removesuffix("\n")) - len(end)]
+    is_cut = not middle.startswith("\n") or not middle.endswith("\n")
+    lines_left = counted(middle.count("\n") - 1, "line", "lines")
+    told = f"{len(middle):,} characters" if is_cut else lines_left
+    return beginning, f"… {told} left out", end
+
+
 def last_lines(body: str, count: int) -> tuple[str, int]:
     """Return the last lines of a body, and how many stand before them."""
     body = body.removesuffix("\n")

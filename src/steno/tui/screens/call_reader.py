@@ -1,0 +1,80 @@
+"""What there is to read about a call, and how much of it is not in sight.
+
+It takes the room that it is given, and says so where that is not enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from steno.printable import counted
+from steno.tui.screens.call_sheet import CallSheet
+from steno.tui.screens.call_text import Line
+
+_FEWEST_ROWS: Final = 3
+
+
+@final
+class CallReader(Vertical, can_focus=False):
+    """Lines to read, as many as there is room for, and below them what to do about the rest."""
+
+    DEFAULT_CSS = """
+    CallReader {
+        height: auto;
+        & > Static { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    """
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        super().__init__()
+        self.is_large = False
+        """Whether somebody wants to see as much as possible."""
+        self._fits_large = True
+        """Whether all of it would be in sight then."""
+        self._sheet = CallSheet()
+        self._more = Static(markup=False)
+
+    def compose(self) -> ComposeResult:
+        """Put the lines above what is said about them."""
+        yield from (self._sheet, self._more)
+
+    @property
+    def can_enlarge(self) -> bool:
+        """Whether there is a reason to take more room, or to give it back."""
+        return self._more.display
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show other lines, from their beginning."""
+        self._sheet.show(lines)
+
+    def read_on(self, where: str) -> None:
+        """Scroll to other lines."""
+        self._sheet.read_on(where)
+
+    def fit(self, width: int, *, share: int, most: int) -> None:
+        """Take so many columns, and so many rows at most: the share, or where it is large, all."""
+        share, most = max(share, _FEWEST_ROWS), max(most, _FEWEST_ROWS)
+        room = most if self.is_large else min(share, most)
+        rows = self._sheet.rows_in(width)
+        self._fits_large = rows < most
+        self._more.display = self.is_large or rows > room
+        self._sheet.show_rows(room - self._more.display)
+        self._tell()
+
+    @on(CallSheet.Scrolled)
+    def _tell(self) -> None:
+        """Say how much is not in sight."""
+        below, parts = self._sheet.below, list[str]()
+        if below:
+            parts += [f"… {counted(below, 'more line', 'more lines')}", "↓ scrolls"]
+        elif self._sheet.scroll_offset.y > 0:
+            parts += ["↑ scrolls"]
+        more = "v shows all" if self._fits_large else "v shows more"
+        self._more.update(" · ".join([*parts, "v less" if self.is_large else more]))

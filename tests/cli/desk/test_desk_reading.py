@@ -1,0 +1,113 @@
+"""To interrupt what has not begun: words that are being read, and what waits for its turn."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from steno.agent import Ending, TurnStarted
+from steno.cli.opening import Outside
+from steno.errors import StenoError
+from steno.inputs.mcp.specs import ServerSpec
+from steno.tui.desk import Words
+from tests.cli.desk.seated import Person, run, seated
+from tests.cli.headless import make_project, speaking
+from tests.cli.pointing import trusting, write_servers
+
+pytestmark = pytest.mark.requirement("S4-15")
+SLOW = Words("/slow:wait")
+"""A prompt that its server takes for ever to make ready."""
+UNSAID = "interrupted before it began; nothing was said or done"
+SERVER = """\
+import json, pathlib, sys
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    match asked["method"]:
+        case "initialize":
+            answer = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"prompts": {}},
+                "serverInfo": {"name": "slow", "version": "1"},
+            }
+        case "prompts/list":
+            answer = {"prompts": [{"name": "wait"}]}
+        case "prompts/get":
+            pathlib.Path("asked").touch()
+            continue
+        case _:
+            answer = {}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), flush=True)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    folder = make_project(tmp_path, monkeypatch)
+    script = tmp_path / "slow_server.py"
+    script.write_text(SERVER, encoding="utf-8")
+    server = ServerSpec(name="slow", command=sys.executable, args=(str(script),))
+    write_servers(folder / ".mcp.json", server)
+    return folder
+
+
+async def say_slowly(person: Person, project: Path) -> asyncio.Task[None]:
+    """Say something that is still being read when this returns."""
+    saying = asyncio.create_task(person.desk.say(SLOW))
+    while not (project / "asked").exists():  # noqa: ASYNC110 - the server tells nobody
+        await asyncio.sleep(0.01)
+    return saying
+
+
+def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project, outside=Outside()) as person:
+            desk = person.desk
+            saying = await say_slowly(person, project)
+            behind = [
+                asyncio.create_task(desk.say(Words("And be brief."))),
+                asyncio.create_task(desk.shell("touch ran")),
+            ]
+            await asyncio.sleep(0)  # they wait for their turn
+            desk.interrupt()
+            for refused in (saying, *behind):
+                with pytest.raises(StenoError, match=UNSAID):
+                    await refused
+            assert not desk.is_running
+            assert person.said == []
+            assert not (project / "ran").exists()
+            assert (await person.say("Hello?")).result.ending is Ending.DONE
+
+    with speaking(home, "Hello.", settings=trusting(project)) as model:
+        run(main())
+    assert len(model.seen) == 1
+
+
+def test_a_run_ends_and_words_that_are_read_meanwhile_begin_no_other(
+    project: Path, home: Path
+) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project, outside=Outside()) as person:
+            await person.desk.say(Words("Tell me."))
+            await person.until(lambda: person.told(TurnStarted))
+            saying = await say_slowly(person, project)
+            person.desk.interrupt()
+            assert (await person.end()).result.ending is Ending.INTERRUPTED
+            with pytest.raises(StenoError, match=UNSAID):
+                await saying
+            assert person.said == ["Tell me."]
+            assert not person.desk.is_running
+            gate.set()
+
+    with speaking(home, [gate, "Once."], settings=trusting(project)):
+        run(main())
