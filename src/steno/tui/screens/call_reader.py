@@ -38,6 +38,7 @@ class CallReader(Vertical, can_focus=False):
         """Whether somebody wants to see as much as possible."""
         self._fits_large = True
         """Whether all of it would be in sight then."""
+        self._told = ""
         self._sheet = CallSheet()
         self._more = Static(markup=False)
 
@@ -77,4 +78,7 @@ class CallReader(Vertical, can_focus=False):
         elif self._sheet.scroll_offset.y > 0:
             parts += ["↑ scrolls"]
         more = "v shows all" if self._fits_large else "v shows more"
-        self._more.update(" · ".join([*parts, "v less" if self.is_large else more]))
+        told = " · ".join([*parts, "v less" if self.is_large else more])
+        if told != self._told:  # else it would be laid out anew, and so on without end
+            self._told = told
+            self._more.update(told)
