@@ -233,11 +233,13 @@ def test_an_image_that_fails_is_told_and_tried_again(project: Path, home: Path) 
     async def scene(person: Person) -> None:
         file.write_bytes(b"no image at all")
         await person.enter("Which colour is @shapes.png?")
-        await person.sees("✗ image shapes.png: failed:", "/retry tries again", "idle")
+        await person.sees("✗ nothing was sent: image shapes.png: failed:", "/retry tries", "idle")
+        await person.until(lambda: person.typed == "Which colour is @shapes.png?")
         failed = left_behind().payload
         assert isinstance(failed, Resolution)
         assert failed.status is ResolutionStatus.FAILED
         file.write_bytes(encoded(graphic()))
+        await person.press("escape")
         await person.enter("/retry")
         await person.sees("Red.", "idle")
 
