@@ -89,7 +89,7 @@ def understand(text: str, *, is_shown: bool = False) -> Understood:
     """
     steps: list[Step] = []
     looks = False
-    for sentence in sentences_of(text, whole=_RUNNING):
+    for sentence in sentences_of(text):
         if is_shown and _asks_about_shown(sentence.words()):
             looks = True
             continue
@@ -248,7 +248,6 @@ def _call(_: list[Word], text: str) -> Steps | None:
     return (Step(name, arguments, f"call {_code(name)}", spelling=spelling),)
 
 
-_RUNNING: Final = ("run", "execute", "$")
 _READING: Final = ("read", "show", "open", "print", "view", "cat")
 _VERBS: Final[Mapping[str, Callable[[list[Word], str], Steps | None]]] = {
     **dict.fromkeys(("help", "help?", "?"), _help),
@@ -258,7 +257,7 @@ _VERBS: Final[Mapping[str, Callable[[list[Word], str], Steps | None]]] = {
     **dict.fromkeys(("search", "grep"), _search),
     **dict.fromkeys(("replace", "change"), _replace),
     **dict.fromkeys(("create", "write"), _create),
-    **dict.fromkeys(_RUNNING, _run),
+    **dict.fromkeys(("run", "execute", "$"), _run),
     "call": _call,
 }
 

@@ -1,7 +1,6 @@
 r"""Take a request to the offline assistant apart: into sentences, and each into its words.
 
-Sentences end at line breaks, semicolons and the word "then"; but in a command a semicolon is part of
-it, and so belongs to what begins with one of the words that whoever asks names. What stands in quotes, in backticks
+Sentences end at line breaks, semicolons and the word "then". What stands in quotes, in backticks
 or in a fence is one word and holds none of these; in double quotes `\n`, `\t`, `\"` and `\\` mean
 what they usually do. This file knows no verb and no tool.
 """
@@ -9,7 +8,7 @@ what they usually do. This file knows no verb and no tool.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 _QUOTED: Final = (
@@ -61,20 +60,15 @@ class Sentence(NamedTuple):
         return list(_words(self.text))
 
 
-def sentences_of(text: str, *, whole: Collection[str] = ()) -> list[Sentence]:
-    """Return what a text asks for, part by part.
-
-    No semicolon ends what begins with one of the words in `whole`.
-    """
-    return [sentence for part in _parts(text, whole) if (sentence := _sentence(part)).text]
+def sentences_of(text: str) -> list[Sentence]:
+    """Return what a text asks for, part by part."""
+    return [sentence for part in _parts(text) if (sentence := _sentence(part)).text]
 
 
-def _parts(text: str, whole: Collection[str]) -> Iterator[str]:
+def _parts(text: str) -> Iterator[str]:
     start = 0
     for found in _BREAK.finditer(text):
         if found["end"] is not None and not _goes_on(text, found):
-            if found["end"] == ";" and _begins(text[start : found.start()], whole):
-                continue
             yield text[start : found.start()]
             start = found.end()
     yield text[start:]
@@ -83,11 +77,6 @@ def _parts(text: str, whole: Collection[str]) -> Iterator[str]:
 def _goes_on(text: str, found: re.Match[str]) -> bool:
     """Tell whether a line break only stands before the fence that belongs to the sentence."""
     return found["end"] == "\n" and text[found.end() : found.end() + 3] == "```"
-
-
-def _begins(part: str, words: Collection[str]) -> bool:
-    first = _sentence(part).text.partition(" ")[0]
-    return first.lower() in words
 
 
 def _sentence(part: str) -> Sentence:
