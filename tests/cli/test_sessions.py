@@ -238,7 +238,7 @@ begun TIME, 8 entries, branch main (and 1 more)
     → run_tests (c1) {"path": "tests"}
 
 #4 approval  TIME
-    c1 approved by ada: it only reads
+    run_tests tests: approved by ada: it only reads
 
 #5 tool_result run_tests (c1) ok 1.50 s  TIME
     3 passed

@@ -33,7 +33,7 @@ session talk
 """
     )
     whole = steno("sessions", "tree", "talk", "--all").out
-    assert "* #4 approval  c1 approved by ada: it only reads\n" in whole
+    assert "* #4 approval  run_tests tests: approved by ada: it only reads\n" in whole
     assert '* #3 assistant  I look. → run_tests (c1) {"path": "tests"}\n' in whole
     assert "--all" not in whole
 
