@@ -186,12 +186,12 @@ class Assembler:
             self._add_text(event.text)
             return (event,)
         match event:
+            case ToolCallDelta():
+                return self._grow_call(event)
             case TextDelta():
                 self._grow_words(Text, event.index, event.text)
             case ThinkingDelta():
                 self._grow_words(Thinking, event.index, event.text, event.redacted)
-            case ToolCallDelta():
-                return self._grow_call(event)
             case ToolCallBegin():
                 return self._begin_call(event)
             case ToolCallEnd():
@@ -292,6 +292,15 @@ class Assembler:
 
     def _grow_call(self, event: ToolCallDelta) -> tuple[Event, ...]:
         id, name, fragment = event.id or None, event.name or None, event.arguments_delta or ""
+        if id is name is None and fragment and event.index is not None:
+            call = self._call_by_index.get(event.index)
+            if call is not None and not call.has_ended:  # nearly always: more of the same
+                call.built = None
+                call.parts.append(fragment)
+                number = call.number
+                return (
+                    event if number == event.index else ToolCallDelta(number, None, None, fragment),
+                )
         call = self._route(event.index, id, name, fragment)
         if call is None:
             begun = self._open(event.index, id, name)

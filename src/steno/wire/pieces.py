@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NoReturn
 
 from steno.errors import ProtocolError
 
@@ -24,23 +24,22 @@ class Pieces:
     def _hold(self, data: bytes) -> None:
         """Keep `data` for later. Raises ProtocolError when it is too much."""
         self._held.append(data)
-        self._count(data)
+        self._size += len(data)
+        if self._size > self._max_bytes:
+            self._refuse()
 
     def _join(self, data: bytes) -> bytes:
         """Return everything held with `data` behind it, and hold nothing."""
         self._held.append(data)
         whole = b"".join(self._held)
-        self._size -= len(whole) - len(data)
-        self._held.clear()
+        self._held = []
+        self._size = 0
         return whole
-
-    def _count(self, data: bytes) -> None:
-        self._size += len(data)
-        if self._size > self._max_bytes:
-            raise ProtocolError(f"stream: more than {self._max_bytes} bytes without an end")
 
     def _check_lines(self, lines: list[bytes]) -> None:
         """Refuse a line that came in one piece and would have been refused in many."""
-        for line in lines:
-            if len(line) > self._max_bytes:
-                self._count(line)
+        if max(map(len, lines), default=0) > self._max_bytes:
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ProtocolError(f"stream: more than {self._max_bytes} bytes without an end")

@@ -11,6 +11,8 @@ from steno.assemble import Assembler
 from steno.errors import CutShort, InvalidValue, ProtocolError, StenoError
 from steno.event import Event
 from steno.message import AssistantMessage
+from steno.wire.refrain import Refrain, Told
+from steno.wire.sse import EventSplitter
 
 
 class Splitter(Protocol):
@@ -33,19 +35,10 @@ class StreamDecoder(ABC):
     ends too early. After a fault there is nothing more.
     """
 
-    def __init__(
-        self,
-        splitter: Splitter,
-        decode: Callable[[bytes, list[Event]], None],
-        decode_words: Callable[[list[bytes], list[Event]], bool] = lambda payloads, events: False,
-    ) -> None:
-        """Start with a splitter and a function that adds the events of one payload to a list.
-
-        `decode_words` does so for payloads that are all plain words, or tells that they are not.
-        """
+    def __init__(self, splitter: Splitter, decode: Callable[[bytes, list[Event]], None]) -> None:
+        """Start with a splitter and a function that adds the events of one payload to a list."""
         self._splitter = splitter
         self._decode = decode
-        self._decode_words = decode_words
         self._is_over = False
 
     @property
@@ -61,10 +54,7 @@ class StreamDecoder(ABC):
             data = _as_bytes(data)
         events: list[Event] = []
         try:
-            payloads = self._splitter.feed(data)
-            if len(payloads) < 2 or not self._decode_words(payloads, events):
-                for payload in payloads:
-                    self._decode(payload, events)
+            self._read_piece(data, events)
         except StenoError as exc:
             self._is_over = True
             self._abandon(events)
@@ -85,6 +75,11 @@ class StreamDecoder(ABC):
             return _then_raise(events, exc)
         return iter(events)
 
+    def _read_piece(self, data: bytes, events: list[Event]) -> None:
+        """Add the events of more bytes; for a wire that knows a shorter way to override."""
+        for payload in self._splitter.feed(data):
+            self._decode(payload, events)
+
     def _decode_rest(self, events: list[Event]) -> None:
         """Decode what has no end of its own, if it is whole: servers forget to end it.
 
@@ -102,6 +97,32 @@ class StreamDecoder(ABC):
         self, events: list[Event]
     ) -> None:
         """Add what was held back and is worth keeping, now that a fault ends it all."""
+
+
+class EventStreamDecoder(StreamDecoder):
+    """Decodes server-sent events, most of which repeat one another but for a word."""
+
+    def __init__(
+        self,
+        decode: Callable[[bytes, list[Event]], None],
+        tell: Callable[[bytes], Told | None],
+        *,
+        is_lasting: bool = False,
+    ) -> None:
+        """Start with a function that adds the events of a payload; for the others see `Refrain`."""
+        self._events = EventSplitter()
+        super().__init__(self._events, decode)
+        self._refrain = Refrain(tell, is_lasting=is_lasting)
+
+    def _read_piece(self, data: bytes, events: list[Event]) -> None:
+        whole = self._events.take(data)
+        if not whole or (len(whole) >= self._refrain.enough and self._refrain.read(whole, events)):
+            return
+        payloads = self._events.split(whole)
+        for payload in payloads:
+            self._decode(payload, events)
+        if len(payloads) > 1:
+            self._refrain.note(whole[whole.rfind(b"\n\n", 0, -2) + 2 : -2], payloads[-1])
 
 
 def _as_bytes(data: object) -> bytes:

@@ -8,9 +8,7 @@ from steno.event import Event
 from steno.message import AssistantMessage
 from steno.wire.anthropic_messages.shapes import PROVIDER
 from steno.wire.anthropic_messages.turn import Turn
-from steno.wire.sse import EventSplitter
-from steno.wire.stream import StreamDecoder as BaseDecoder
-from steno.wire.stream import assemble, cut_short
+from steno.wire.stream import EventStreamDecoder, assemble, cut_short
 
 
 def decode_response(
@@ -28,13 +26,13 @@ def decode_response(
 
 
 @final
-class StreamDecoder(BaseDecoder):
+class StreamDecoder(EventStreamDecoder):
     """Decodes an answer that comes as server-sent events."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new answer. `provider` and `model` are whom seals will be for."""
         turn = Turn(provider, model)
-        super().__init__(EventSplitter(), turn.read, turn.read_words)
+        super().__init__(turn.read, turn.tell, is_lasting=True)
         self._turn = turn
 
     @property

@@ -87,13 +87,6 @@ class BlockDelta(_Tagged, tag="content_block_delta"):
     delta: Part
 
 
-class TextMore(_Tagged, tag="content_block_delta"):
-    """More text of the block at `index`: what nearly all events are."""
-
-    index: int
-    delta: TextPart
-
-
 # -- why it stopped, and what it cost --------------------------------------------------------
 
 _STOP_REASONS: Final = {

@@ -37,7 +37,6 @@ from steno.wire.anthropic_messages.shapes import (
     InputPart,
     Part,
     SignaturePart,
-    TextMore,
     TextPart,
     ThinkingPart,
     stop_reason_of,
@@ -54,11 +53,11 @@ from steno.wire.open import (
     text_of,
     text_with_halves,
 )
+from steno.wire.refrain import Told, more_arguments
 from steno.wire.sse import ErrorPayload
 from steno.wire.writing import EVENT
 
 _decode: Final = msgspec.json.Decoder(BlockDelta).decode
-_decode_words: Final = msgspec.json.Decoder(TextMore).decode
 
 
 @final
@@ -96,15 +95,23 @@ class Turn:
         """What was said about the answer, beside the message."""
         return self._about | ({} if self._tokens is None else {"usage": self._tokens})
 
-    def read_words(self, payloads: list[bytes], events: list[Event]) -> bool:
-        """Add the events of payloads that are all more text; False if one is not."""
-        if self._kept:
-            return False
+    def tell(self, payload: bytes) -> Told | None:
+        """Return what a payload says, if it is more of a block and nothing else."""
         try:
-            events += [TextDelta(m.index, m.delta.text) for m in map(_decode_words, payloads)]
+            more = _decode(payload)
         except NOT_AS_EXPECTED:
-            return False
-        return True
+            return None
+        if self._kept:
+            return None
+        match more.delta:
+            case TextPart(text=text):
+                return Told(TextDelta, more.index, text)
+            case ThinkingPart(thinking=text):
+                return Told(ThinkingDelta, more.index, text)
+            case InputPart(partial_json=text) if text:
+                return Told(more_arguments, more.index, text)
+            case _:
+                return None
 
     def read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of one payload of a stream."""

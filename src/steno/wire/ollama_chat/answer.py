@@ -86,13 +86,19 @@ class StreamDecoder(BaseDecoder):
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new answer. `provider` and `model` are there as in every wire."""
         turn = _Turn()
-        super().__init__(AnswerSplitter(), turn.read, turn.read_words)
+        super().__init__(AnswerSplitter(), turn.read)
         self._turn = turn
 
     @property
     def envelope(self) -> dict[str, Any]:
         """What the server said about its answer, beside the message; durations in nanoseconds."""
         return self._turn.envelope
+
+    def _read_piece(self, data: bytes, events: list[Event]) -> None:
+        payloads = self._splitter.feed(data)
+        if len(payloads) < 2 or not self._turn.read_words(payloads, events):
+            for payload in payloads:
+                self._decode(payload, events)
 
     def _finish(self, events: list[Event]) -> None:
         if self._turn.last is None:

@@ -47,13 +47,12 @@ from steno.wire.openai_chat.shapes import (
     Function,
     Said,
     Tokens,
-    WordsChunk,
     stop_reason_of,
     usage_of,
 )
-from steno.wire.sse import ErrorPayload, EventSplitter
-from steno.wire.stream import StreamDecoder as BaseDecoder
-from steno.wire.stream import assemble, cut_short
+from steno.wire.refrain import Told, more_arguments
+from steno.wire.sse import ErrorPayload
+from steno.wire.stream import EventStreamDecoder, assemble, cut_short
 
 _TEXT: Final = 0
 _THINKING: Final = 1
@@ -62,7 +61,6 @@ _FIRST_CALL: Final = 3
 """Blocks of words and calls are numbered together, so that a seal or extras find theirs."""
 
 _decode: Final = msgspec.json.Decoder(Answer).decode
-_decode_words: Final = msgspec.json.Decoder(WordsChunk).decode
 _read: Final = reader(Answer, NAME)
 _read_function: Final = reader(Function, NAME)
 _read_tokens: Final = reader(Tokens, NAME)
@@ -85,13 +83,13 @@ def decode_response(
 
 
 @final
-class StreamDecoder(BaseDecoder):
+class StreamDecoder(EventStreamDecoder):
     """Decodes an answer that comes as server-sent events, with or without a `[DONE]`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new answer. `provider` and `model` are whom seals will be for."""
         turn = _Turn(provider, model, is_whole=False)
-        super().__init__(EventSplitter(), turn.read, turn.read_words)
+        super().__init__(turn.read, turn.tell)
         self._turn = turn
 
     @property
@@ -144,19 +142,29 @@ class _Turn:
             found["other_choices"] = plain(self._others)
         return found
 
-    def read_words(self, payloads: list[bytes], events: list[Event]) -> bool:
-        """Add the events of chunks that hold words and nothing else; False if one holds more."""
-        if self._first is None:
-            return False
+    def tell(self, payload: bytes) -> Told | None:
+        """Return what a chunk says, if that is words or more of a call and nothing else."""
         try:
-            events += [
-                TextDelta(_TEXT, words)
-                for chunk in map(_decode_words, payloads)
-                if (words := chunk.choices[0].delta.content)
-            ]
+            answer = _decode(payload)
         except NOT_AS_EXPECTED:
-            return False
-        return True
+            return None
+        if self._first is None or answer.usage is not None or len(answer.choices) != 1:
+            return None
+        choice, said = answer.choices[0], answer.choices[0].delta
+        if said is None or said.refusal or choice != Choice(delta=said):
+            return None
+        thinking = said.reasoning_content or said.reasoning
+        match said.content or None, thinking or None, said.tool_calls:
+            case str(text), None, None:
+                return Told(TextDelta, _TEXT, text)
+            case None, str(text), None:
+                return Told(ThinkingDelta, _THINKING, text)
+            case None, None, [
+                Call(index=int(index), id=None, function=Function(name=None, arguments=str(text)))
+            ] if text:
+                return Told(more_arguments, index + _FIRST_CALL, text)
+            case _:
+                return None
 
     def read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of a chunk, or of a whole answer."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Final
 
-from msgspec import Struct, field
+from msgspec import field
 
 from steno.usage import StopReason, Usage
 from steno.wire.open import Open
@@ -86,42 +86,6 @@ class Answer(Open):
     system_fingerprint: str | None = None
     service_tier: str | None = None
     usage: Tokens | None = None
-    obfuscation: str | None = None
-
-
-# -- the chunks that there are many of -------------------------------------------------------
-
-
-class Words(Struct, forbid_unknown_fields=True, gc=False):
-    """A word, and nothing else."""
-
-    content: str
-    role: str | None = None
-
-
-class WordsChoice(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
-    """The only choice, which is not at its end."""
-
-    index: Literal[0] = 0
-    delta: Words
-    logprobs: None = None
-    finish_reason: None = None
-
-
-class WordsChunk(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
-    """What nearly all chunks are. The fewer members there are to ask for, the faster it goes.
-
-    They stand in the order in which OpenAI sends them, where msgspec looks first.
-    """
-
-    id: str | None = None
-    object: str | None = None
-    created: int | float | None = None
-    model: str | None = None
-    service_tier: str | None = None
-    system_fingerprint: str | None = None
-    choices: tuple[WordsChoice]
-    usage: None = None
     obfuscation: str | None = None
 
 
