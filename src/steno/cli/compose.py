@@ -23,7 +23,7 @@ from steno.cli.configuration import Loaded
 from steno.cli.folders import config_folder, home_folder
 from steno.cli.grants import GrantsFile
 from steno.cli.instructions import read_instructions
-from steno.cli.opening import Opened, Outside, opened
+from steno.cli.opening import Opened, Outside, SetUp, opened, set_up_servers
 from steno.cli.place import quietly_opened
 from steno.cli.prompt import Surroundings, build_system_prompt
 from steno.cli.saying import Said
@@ -33,6 +33,7 @@ from steno.cli.settings import ModelSettings, Settings
 from steno.context import counter_for, estimate_tokens
 from steno.conversation import Conversation
 from steno.errors import InvalidValue, StenoError, Unavailable
+from steno.inputs.mcp.tools import McpTools, tools_of
 from steno.ports import Provider, Tool
 from steno.providers.finding import Found
 from steno.providers.looking import EMBEDDED, OFFLINE
@@ -74,17 +75,37 @@ class Equipment(NamedTuple):
     settings: Settings
     found: Found
     provider: Provider
-    tools: tuple[Tool, ...]
+    own: tuple[Tool, ...]
+    """The tools that are always there."""
     opened: Opened
     gate: Gate
     telemetry: Telemetry
-    notes: tuple[str, ...] = ()
-    """What a person should know of it."""
+    remarks: tuple[str, ...] = ()
+    """What a person should know of it, but for servers."""
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """All tools: its own, and those that servers have brought so far."""
+        return (*self.own, *self.opened.foreign.tools)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of it."""
+        return (*self.remarks, *self.opened.notes)
 
     @property
     def target(self) -> Target:
         """What is asked of the model, and what it can."""
         return target_for(self.found, self.settings)
+
+    @property
+    def takes_tools(self) -> bool:
+        """Whether the model calls any, as far as is known."""
+        return self.target.tools is not False
+
+    def with_foreign(self, foreign: McpTools) -> Equipment:
+        """Return the same with what servers have brought by now."""
+        return self._replace(opened=self.opened._replace(foreign=foreign))
 
     def agent_for(
         self, conversation: Conversation, *, runner: Runs, gate: Decides | None = None
@@ -161,18 +182,33 @@ async def equip(
     say: Callable[[str], object] = lambda _: None,
     notify: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[Equipment]:
-    """Make provider, tools and gate for work in a folder; everything is closed behind it."""
+    """Make provider, tools and gate for work in a folder; everything is closed behind it.
+
+    Servers are asked for their tools and waited for; `say` is told so, and `notify` what happens
+    to them later on.
+    """
+    set_up = set_up_servers(loaded, folder, outside, notify=notify)
+    servers = set_up.servers
+    async with servers, equip_beside(loaded, found, folder, approver, set_up) as bare:
+        if not servers.names or not bare.takes_tools:
+            yield bare
+            return
+        say(f"starting {', '.join(servers.names)}")
+        yield bare.with_foreign(await tools_of(servers, fit=bare.opened.inputs.fit))
+
+
+@asynccontextmanager
+async def equip_beside(
+    loaded: Loaded, found: Found, folder: Path, approver: Approver | None, set_up: SetUp
+) -> AsyncGenerator[Equipment]:
+    """Make provider, tools and gate beside servers that are not asked here, and outlive it all."""
     settings = loaded.settings
     async with AsyncExitStack() as stack:
         telemetry = _telemetry(settings)
         provider = found.open()
         stack.push_async_callback(provider.close)
         workspace = Workspace([folder, *settings.add_dirs])
-        takes_tools = target_for(found, settings).tools is not False
-        opener = opened(
-            loaded, found, workspace, outside, takes_tools=takes_tools, say=say, notify=notify
-        )
-        things = await stack.enter_async_context(opener)
+        things = opened(loaded, found, workspace, set_up)
         toolbox = await stack.enter_async_context(
             Toolbox(
                 workspace,
@@ -184,9 +220,7 @@ async def equip(
         grants, notes = _grants(folder)
         permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
         gate = Gate(permissions, approver, grants=grants, seal=OwnSeal())
-        tools = (*toolbox.tools, *things.tools)
-        notes += things.notes
-        yield Equipment(settings, found, provider, tools, things, gate, telemetry, notes)
+        yield Equipment(settings, found, provider, toolbox.tools, things, gate, telemetry, notes)
 
 
 def target_for(found: Found, settings: Settings) -> Target:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
@@ -21,16 +20,17 @@ from steno.inputs.inputs import Inputs
 from steno.inputs.mcp.names import name_of_server
 from steno.inputs.mcp.servers import Servers
 from steno.inputs.mcp.specs import ServerSpec
-from steno.inputs.mcp.tools import McpTool, McpTools, tools_of
+from steno.inputs.mcp.tools import McpTool, McpTools
 from steno.inputs.ocr.engine import Unrecognised
 from steno.inputs.ocr.reading import Ocr, engine_for
-from steno.ports import Tool, Transport
+from steno.ports import Transport
 from steno.printable import on_one_line
 from steno.providers.finding import Found
 from steno.tools import Workspace
 
 _MOST_FETCHED: Final = 25_000_000
 _PATIENCE_S: Final = 20
+_NO_TOOLS: Final = McpTools((), ())
 
 
 class Outside(NamedTuple):
@@ -42,44 +42,56 @@ class Outside(NamedTuple):
     """Whether none is, whatever is set up."""
 
 
+class SetUp(NamedTuple):
+    """The servers that are wanted; whoever asks them something ends them."""
+
+    servers: Servers
+    notes: tuple[str, ...]
+    """What a person should know of how they are set up."""
+
+
 class Opened(NamedTuple):
     """What opens things, and the tools that servers bring."""
 
     workspace: Workspace
     inputs: Inputs
-    servers: Servers
-    tools: tuple[Tool, ...]
-    notes: tuple[str, ...]
+    set_up: SetUp
+    settings: Settings
+    foreign: McpTools = _NO_TOOLS
+    """What the servers have brought so far."""
+
+    @property
+    def servers(self) -> Servers:
+        """The servers that are set up."""
+        return self.set_up.servers
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the servers, their tools, and the rules about them."""
+        specs, tools = self.servers.specs.values(), self.foreign.tools
+        strangers = _rules_of_nothing(self.settings, specs, tools)
+        return (*self.set_up.notes, *self.foreign.notes, *strangers)
 
 
-@asynccontextmanager
-async def opened(
-    loaded: Loaded,
-    found: Found,
-    workspace: Workspace,
-    outside: Outside,
-    *,
-    takes_tools: bool,
-    say: Callable[[str], object],
-    notify: Callable[[str], object],
-) -> AsyncGenerator[Opened]:
-    """Make what opens things in a workspace, and ask servers for their tools; they end with it.
+def set_up_servers(
+    loaded: Loaded, folder: Path, outside: Outside, *, notify: Callable[[str], object]
+) -> SetUp:
+    """Find the servers that are wanted for work in a folder; none of them is started yet.
 
-    `say` is told what is waited for, and `notify` what happens to servers later on.
+    `notify` is told what happens to them later on. Raises InvalidValue.
     """
     named = FoundServers((), ())
     if not outside.none:
         named = find_servers(loaded, os.environ, files=outside.files)
-    async with Servers(named.specs, folder=workspace.root, notify=notify) as servers:
-        inputs = _inputs(loaded.settings, found, workspace, servers)
-        foreign = McpTools((), ())
-        if servers.names and takes_tools:
-            say(f"starting {', '.join(servers.names)}")
-            foreign = await tools_of(servers, fit=inputs.fit)
-        strangers = list(_rules_of_nothing(loaded.settings, named.specs, foreign.tools))
-        problems = [f"mcp {spec.name}: {spec.problem}" for spec in named.specs if _is_news(spec)]
-        notes = (*named.notes, *problems, *foreign.notes, *strangers)
-        yield Opened(workspace, inputs, servers, foreign.tools, notes)
+    problems = [f"mcp {spec.name}: {spec.problem}" for spec in named.specs if _is_news(spec)]
+    servers = Servers(named.specs, folder=Workspace(folder).root, notify=notify)
+    return SetUp(servers, (*named.notes, *problems))
+
+
+def opened(loaded: Loaded, found: Found, workspace: Workspace, set_up: SetUp) -> Opened:
+    """Make what opens things in a workspace; no server is asked for anything yet."""
+    inputs = _inputs(loaded.settings, found, workspace, set_up.servers)
+    return Opened(workspace, inputs, set_up, loaded.settings)
 
 
 def _rules_of_nothing(

@@ -15,26 +15,29 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.agent import Agent, Notice, NoticeCode, Recorded, Runner
+from steno.agent import Notice, NoticeCode, Recorded, Runner
 from steno.cli.choosing import choose_model
 from steno.cli.compose import (
     Equipment,
     check_room,
-    equip,
+    equip_beside,
     notes_on,
     notes_on_session,
     system_prompt,
     user_name,
 )
 from steno.cli.configuration import Loaded
+from steno.cli.desk.arriving import Arrivals
 from steno.cli.desk.ledger import Ledger
+from steno.cli.desk.patient import PatientAgent
 from steno.cli.desk.plainly import said_plainly
 from steno.cli.desk.questions import Questions
 from steno.cli.desk.scene import Scene
 from steno.cli.folding import Folding
 from steno.cli.listing import shown_folder
-from steno.cli.opening import Outside
+from steno.cli.opening import Outside, set_up_servers
 from steno.cli.session import new_session, set_mode
+from steno.content import Image
 from steno.conversation import Conversation
 from steno.entry import Entry, Mode, Rewind
 from steno.errors import StenoError
@@ -92,12 +95,14 @@ class Bench:
         """Whether the session is on record; else it is only thought of."""
         self.title = ""
         self._prompt = ""
-        self._agent: Agent | None = None
+        self._agent: PatientAgent | None = None
         self._folding = Folding()
         """What the server of this agent does not look at."""
         self._room: int | None = None
         """How much the model reads at once."""
         self._ledger = Ledger(cache(price_of))
+        self._arrivals: Arrivals | None = None
+        """What servers bring: they are found with the first model, and outlive it."""
         self._equipped = AsyncExitStack()
         self._watcher: Watcher | None = None
         self._untold: list[DeskEvent] = []
@@ -171,11 +176,15 @@ class Bench:
             raise StenoError("your command still runs; interrupt it, or wait until it is done")
 
     @property
-    def agent(self) -> Agent:
+    def agent(self) -> PatientAgent:
         """Who works on the session."""
         if self._agent is None:
-            runner = Runner(self.site.store)
-            self._agent = self.equipment.agent_for(self.conversation, runner=runner)
+            self._agent = PatientAgent(
+                self.conversation,
+                lambda: self.equipment,
+                runner=Runner(self.site.store),
+                wait=self._wait_for_tools,
+            )
             self._folding = Folding()
         return self._agent
 
@@ -270,20 +279,15 @@ class Bench:
     async def equip(self, found: Found) -> None:
         """Work with a model from here on; what the last one worked with is closed.
 
-        What cannot be opened leaves everything as it was.
+        Servers are the same for every model: they go on. What cannot be opened leaves everything
+        as it was.
         """
         site, stack = self.site, AsyncExitStack()
         # What it costs and how much it reads takes a moment to look up for the first time.
         await asyncio.to_thread(price_of, found.name)
-        opener = equip(
-            site.loaded,
-            found,
-            site.folder,
-            site.approver or self.questions,
-            site.outside,
-            say=site.say,
-            notify=lambda text: self.tell(Notice(NoticeCode.INPUT, text)),
-        )
+        arrivals = self._arrivals = self._arrivals or self._found_servers()
+        approver = site.approver or self.questions
+        opener = equip_beside(site.loaded, found, site.folder, approver, arrivals.set_up)
         equipment = await stack.enter_async_context(opener)
         if self.is_closed:
             await stack.aclose()
@@ -297,8 +301,39 @@ class Bench:
         except Exception:
             _logger.exception("desk: what the last model worked with was not closed")
         self.note((*equipment.notes, *notes_on(equipment, site.folder)))
-        if target.tools is False:
+        if equipment.takes_tools:
+            arrivals.ask()
+            self._take_tools()
+        else:
             self.note([f"{found.name} calls no tools: it can only talk"])
+
+    def _found_servers(self) -> Arrivals:
+        """Find the servers that are wanted. Raises InvalidValue."""
+        site = self.site
+        return Arrivals(
+            set_up_servers(site.loaded, site.folder, site.outside, notify=self._inform),
+            fit=self._fit,
+            changed=self._take_tools,
+            say=site.say,
+            tell=self._inform,
+        )
+
+    def _fit(self, data: bytes) -> Image:
+        """Make an image fit for the model that answers by now."""
+        return self.equipment.opened.inputs.fit(data)
+
+    def _inform(self, text: str) -> None:
+        self.tell(Notice(NoticeCode.INPUT, text))
+
+    def _take_tools(self) -> None:
+        """Take what servers have brought by now; the next run has it."""
+        if self._arrivals is not None and self.equipment.takes_tools:
+            self.equipment = self.equipment.with_foreign(self._arrivals.found)
+            self.note(self.equipment.opened.notes)
+
+    async def _wait_for_tools(self) -> None:
+        if self._arrivals is not None and self.equipment.takes_tools:
+            await self._arrivals.wait()
 
     async def equip_as_recorded(self, recorded: str | None) -> None:
         """Work with the model that a session was left with, if that can be had."""
@@ -314,7 +349,8 @@ class Bench:
     async def close(self) -> None:
         """Let go of everything. Calling it twice is fine."""
         self.is_closed = True
-        try:
-            await self._equipped.aclose()
-        finally:
-            self.site.store.close()
+        async with AsyncExitStack() as stack:  # each of them, whatever becomes of the others
+            stack.callback(self.site.store.close)
+            stack.push_async_callback(self._equipped.aclose)
+            if self._arrivals is not None:
+                stack.push_async_callback(self._arrivals.aclose)

@@ -101,6 +101,12 @@ class Connection:
         )
         return version if isinstance(version, str) else None
 
+    @property
+    def is_up(self) -> bool:
+        """Whether it has answered, and is still there to be asked."""
+        link = self._link
+        return link is not None and link.session is not None and not link.is_gone
+
     # -- questions ---------------------------------------------------------------------------
 
     async def tools(self) -> tuple[ListedTool, ...]:

@@ -54,6 +54,7 @@ class Link:
         than their own, and end."""
         self.tail: Final = Tail()
         self.task: Final = asyncio.create_task(self._live(), name=f"mcp {spec.name}")
+        self.task.add_done_callback(self._conclude)  # also where it never came to begin
 
     @property
     def is_gone(self) -> bool:
@@ -106,6 +107,8 @@ class Link:
     async def aclose(self) -> None:
         """Let the server go, and wait until it is gone."""
         self.leave()
+        if not self._settled.is_set():
+            self.task.cancel()  # it has not answered yet: there is nobody to take leave of
         done, _ = await asyncio.wait([self.task], timeout=_CLOSE_S)
         if not done:
             self.task.cancel()
@@ -129,11 +132,12 @@ class Link:
         except Exception as exc:  # noqa: BLE001 - whatever it was, the server is gone
             first = _first(exc)
             self._fail(_reason(first), was_reached=isinstance(first, self.sdk.MCPError))
-        finally:
-            if not self._settled.is_set() and self._failure is None:
-                self._fail("it was stopped")
-            self._leave.set()
-            self._settled.set()
+
+    def _conclude(self, _: asyncio.Task[None]) -> None:
+        if not self._settled.is_set() and self._failure is None:
+            self._fail("it was stopped")
+        self._leave.set()
+        self._settled.set()
 
     def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         if self._spec.command:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, TypeVar, final
 
 import msgspec
 
@@ -33,6 +33,8 @@ _LONGEST_NAME: Final = 100
 _LONGEST_NOTE: Final = 1_000
 _MOST_NOTES: Final = 20
 _MOST_LOOKED_AT: Final = 1_000
+
+S = TypeVar("S", bound=Server)
 
 _HINTS: Final = (
     ("readOnlyHint", True, "it only reads"),
@@ -130,7 +132,13 @@ async def tools_of(servers: Iterable[Server], *, fit: Fit | None = None) -> McpT
     `fit` makes images fit for a model. A server that fails has none, and a note says why; so does
     one whose name cannot be told from that of another.
     """
-    asked: list[Server] = []
+    asked, notes = told_apart(servers)
+    return together(await asyncio.gather(*[_tools_of(one, fit=fit) for one in asked]), notes)
+
+
+def told_apart(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[str, ...]]:
+    """Return the servers in the order of their names, and what to say of those left out."""
+    asked: list[S] = []
     notes: list[str] = []
     taken: dict[str, str] = {}
     for server in sorted(servers, key=lambda one: one.name):
@@ -139,9 +147,16 @@ async def tools_of(servers: Iterable[Server], *, fit: Fit | None = None) -> McpT
             asked.append(server)
         else:
             notes.append(f"mcp {server.name}: rename it, its tools are called as those of {other}")
-    found = await asyncio.gather(*[_tools_of(one, fit=fit) for one in asked])
-    tools = [tool for some in found for tool in some.tools]
-    return McpTools(tuple(tools), (*notes, *[note for some in found for note in some.notes]))
+    return tuple(asked), tuple(notes)
+
+
+def together(found: Iterable[McpTools], notes: Iterable[str] = ()) -> McpTools:
+    """Return what several servers have brought, behind what else there is to know."""
+    each = tuple(found)
+    return McpTools(
+        tuple([tool for some in each for tool in some.tools]),
+        (*notes, *[note for some in each for note in some.notes]),
+    )
 
 
 async def _tools_of(server: Server, *, fit: Fit | None) -> McpTools:

@@ -16,6 +16,7 @@ import pytest
 
 from steno.errors import ServerFailed
 from steno.inputs.mcp.connection import MOST_STARTS, Connection
+from steno.inputs.mcp.link import Link
 from steno.inputs.mcp.sdk import sdk
 from steno.inputs.mcp.specs import ServerSpec
 from steno.inputs.mcp.stdio import stdio
@@ -263,6 +264,53 @@ def test_closed_server_is_gone(make: Any, tmp_path: Path) -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
         with pytest.raises(ServerFailed, match="the session is over"):
             await server.tools()
+
+    run(main(), 20)
+
+
+def test_server_that_has_not_answered_yet_is_gone_when_closed_and_keeps_nobody_waiting(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        others = children()
+        server = Connection(plain_spec("hang", start_timeout_s=600), folder=tmp_path)
+        asking = asyncio.create_task(server.tools())
+        while children() == others:  # noqa: ASYNC110 - whoever starts it tells nobody
+            await asyncio.sleep(0.005)
+        assert not server.is_up
+        await server.aclose()
+        assert children() == others
+        with pytest.raises(ServerFailed, match="mcp plain: cannot be started: it was stopped"):
+            await asking
+
+    run(main(), 20)
+
+
+def test_link_that_is_closed_before_it_began_keeps_nobody_waiting(tmp_path: Path) -> None:
+    async def main() -> None:
+        others = children()
+        link = Link(plain_spec(), folder=tmp_path, sdk=sdk())
+        await link.aclose()
+        with pytest.raises(ServerFailed, match="mcp plain: cannot be started: it was stopped"):
+            await link.ready()
+        assert children() == others
+
+    run(main(), 20)
+
+
+def test_server_is_up_from_its_first_answer_until_it_is_gone(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = Connection(own_spec(), folder=tmp_path)
+        assert not server.is_up
+        await server.tools()
+        assert server.is_up
+        with pytest.raises(ServerFailed):
+            await server.call("die", {}, progress=ignore)
+        assert not server.is_up
+        await server.tools()
+        assert server.is_up
+        await server.aclose()
+        assert not server.is_up
 
     run(main(), 20)
 

@@ -1,0 +1,345 @@
+"""Servers that take their time, or never answer: nobody is held up by them, and none stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from steno.agent import Notice
+from steno.cli.desk.arriving import Arrivals
+from steno.cli.opening import Outside, SetUp
+from steno.errors import StenoError
+from steno.inputs.mcp.servers import Servers
+from steno.inputs.mcp.specs import ServerSpec
+from steno.tui.desk import ShellEnded, Words
+from tests.cli.desk.seated import Person, run, seated
+from tests.cli.desk.test_desk_servers import offered
+from tests.cli.headless import make_project, speaking
+from tests.cli.pointing import trusting, write_servers
+from tests.inputs.mcp.connection.asking import PLAIN, children, plain_spec
+
+pytestmark = pytest.mark.requirement("S4-15")
+OPEN = Outside()
+TOOLS = ["mcp__slow__good"]
+WAITING = "waiting for MCP server slow"
+TAKE_BACK = "interrupt it to take back what you said"
+WITHOUT = "mcp slow: it has not answered yet; what you said goes without its tools"
+THERE = "mcp slow: it is there now; what you say next goes with its tools"
+
+
+@pytest.fixture
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    return make_project(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def gate(project: Path) -> Path:
+    """Set up a server that says nothing until somebody writes here."""
+    gate = project.parent / "gate"
+    os.mkfifo(gate)
+    set_up(project, f"read _ <{shlex.quote(str(gate))}; exec {server()}")
+    return gate
+
+
+def server() -> str:
+    return shlex.join([sys.executable, PLAIN])
+
+
+def set_up(project: Path, script: str) -> None:
+    spec = ServerSpec(name="slow", command="/bin/sh", args=("-c", script))
+    write_servers(project / ".mcp.json", spec)
+
+
+async def let_in(gate: Path) -> None:
+    """Let the server begin."""
+    await asyncio.to_thread(gate.write_text, "go\n")
+
+
+async def started(others: set[int]) -> set[int]:
+    """Wait until a server is started, and return who it is."""
+    while not (found := children() - others):  # noqa: ASYNC110 - whoever starts it tells nobody
+        await asyncio.sleep(0.005)
+    return found
+
+
+def notices(person: Person) -> list[str]:
+    return [notice.text for notice in person.told(Notice)]
+
+
+async def told(person: Person, text: str) -> None:
+    await person.until(lambda: any(one.startswith(text) for one in notices(person)))
+
+
+async def begin_waiting(person: Person) -> asyncio.Task[None]:
+    """Say something, and wait until it waits for the server."""
+    saying = asyncio.create_task(person.desk.say(Words("Hello?")))
+    await told(person, WAITING)
+    assert not saying.done()
+    return saying
+
+
+async def stop_waiting(person: Person) -> None:
+    """Say something, and interrupt it while it waits for the server."""
+    saying = await begin_waiting(person)
+    person.desk.interrupt()
+    with pytest.raises(StenoError, match="interrupted before it began; nothing was said"):
+        await saying
+
+
+# -- while it starts ---------------------------------------------------------------------------
+
+
+def test_everything_but_the_model_answers_while_a_server_has_not(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        others = children()
+        async with seated(project, outside=OPEN) as person:
+            pids = await started(others)
+            assert person.desk.standing.model == "lab/tester"
+            assert (await person.desk.command("usage")).text
+            assert [one.text for one in await person.desk.complete("@no")] == ["@note.txt"]
+            await person.desk.shell("echo here")
+            await person.until(lambda: person.told(ShellEnded))
+            assert person.said == ["$ echo here\nhere\n"]
+            assert pids <= children()
+
+    with speaking(home, settings=trusting(project)):
+        run(main())
+
+
+def test_the_first_words_wait_for_a_server_and_go_with_its_tools(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project, outside=OPEN) as person:
+            saying = await begin_waiting(person)
+            assert person.desk.is_running
+            assert model.seen == []
+            await let_in(gate)
+            await saying
+            await person.end()
+            assert notices(person).count(f"{WAITING}, 10 s at most; {TAKE_BACK}") == 1
+            assert WITHOUT not in notices(person)
+
+    with speaking(home, "Hello.", settings=trusting(project)) as model:
+        run(main())
+    assert [offered(request) for request in model.seen] == [TOOLS]
+
+
+def test_to_interrupt_stops_the_wait_and_nothing_is_said(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        others = children()
+        async with seated(project, outside=OPEN) as person:
+            pids = await started(others)
+            await stop_waiting(person)
+            assert not person.desk.is_running
+            assert not person.desk.is_unfinished
+            assert person.said == []
+            assert children() - others == pids
+
+    with speaking(home, settings=trusting(project)) as model:
+        run(main())
+    assert model.seen == []
+
+
+def test_words_said_again_go_without_a_server_and_the_next_with_it_once_it_is_there(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project, outside=OPEN) as person:
+            await stop_waiting(person)
+            await person.say("Hello?")
+            assert notices(person).count(WITHOUT) == 1
+            await let_in(gate)
+            await told(person, THERE)
+            await person.say("And now?")
+            assert notices(person).count(WITHOUT) == 1
+
+    with speaking(home, "Hello.", "Yes.", settings=trusting(project)) as model:
+        run(main())
+    assert [offered(request) for request in model.seen] == [[], TOOLS]
+
+
+def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> None:
+    said: list[str] = []
+    noted: list[str] = []
+
+    async def main() -> None:
+        specs = [plain_spec("hang"), replace(plain_spec("hang"), name="b")]
+        servers = Servers(specs, folder=tmp_path)
+        arrivals = Arrivals(
+            SetUp(servers, ()),
+            fit=lambda data: pytest.fail("there is nothing to fit"),
+            changed=lambda: None,
+            say=said.append,
+            tell=noted.append,
+            patience_s=0.01,
+        )
+        others = children()
+        await arrivals.wait()
+        await arrivals.wait()
+        assert arrivals.found == ((), ())
+        assert len(children() - others) == 2
+        await arrivals.aclose()
+        await arrivals.aclose()
+        assert children() == others
+
+    run(main())
+    assert said == ["waiting for MCP servers b, plain"]
+    without = "it has not answered yet; what you said goes without its tools"
+    waiting = f"{said[0]}, 0.01 s at most; {TAKE_BACK}"
+    assert noted == [waiting, f"mcp b: {without}", f"mcp plain: {without}"]
+
+
+# -- other models ------------------------------------------------------------------------------
+
+
+def test_another_model_works_with_the_servers_that_run(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        others = children()
+        async with seated(project, outside=OPEN) as person:
+            saying = await begin_waiting(person)
+            await let_in(gate)
+            await saying
+            await person.end()
+            pids = children() - others
+            await person.desk.change_model("offline")
+            await person.desk.change_model("lab/tester")
+            await person.say("And now?")
+            assert children() - others == pids
+
+    with speaking(home, "Hello.", "Yes.", settings=trusting(project)) as model:
+        run(main())
+    assert [offered(request) for request in model.seen] == [TOOLS, TOOLS]
+
+
+def test_another_model_can_be_chosen_while_a_server_has_not_answered(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        others = children()
+        async with seated(project, outside=OPEN) as person:
+            pids = await started(others)
+            await person.desk.change_model("offline")
+            await person.desk.change_model("lab/tester")
+            assert children() - others == pids
+            saying = await begin_waiting(person)
+            await let_in(gate)
+            await saying
+            await person.end()
+
+    with speaking(home, "Hello.", settings=trusting(project)) as model:
+        run(main())
+    assert [offered(request) for request in model.seen] == [TOOLS]
+
+
+def test_servers_start_with_the_first_model_that_calls_tools(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        others = children()
+        async with seated(project, outside=OPEN) as person:
+            await person.say("Hello?")
+            assert children() == others
+            await person.desk.change_model("offline")
+            await started(others)
+
+    only_talks = '[models."lab/tester"]\ntools = false\n'
+    with speaking(home, "Hello.", settings=f"{trusting(project)}{only_talks}"):
+        run(main())
+
+
+# -- those that fail ---------------------------------------------------------------------------
+
+
+def test_a_server_that_failed_is_told_of_and_used_once_it_answers(
+    project: Path, home: Path
+) -> None:
+    repaired = project.parent / "repaired"
+    set_up(project, f"test -e {shlex.quote(str(repaired))} || exit 3; exec {server()}")
+
+    async def main() -> None:
+        async with seated(project, outside=OPEN) as person:
+            await told(person, "mcp slow: cannot be started: ")
+            await person.say("Hello?")
+            repaired.touch()
+            listed = (await person.desk.command("mcp")).text
+            assert "`slow` answers" in listed
+            assert "mcp slow\\: cannot be started" in listed
+            await person.say("And now?")
+
+    with speaking(home, "Hello.", "Yes.", settings=trusting(project)) as model:
+        run(main())
+    assert [offered(request) for request in model.seen] == [[], TOOLS]
+
+
+# -- the end -----------------------------------------------------------------------------------
+
+
+async def leave(person: Person) -> None:
+    """Go in order."""
+
+
+async def leave_what_waits(person: Person) -> None:
+    await begin_waiting(person)
+
+
+async def crash(person: Person) -> None:
+    raise ZeroDivisionError("a face that cannot draw")
+
+
+async def be_cancelled(person: Person) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("end", [leave, leave_what_waits, crash, be_cancelled])
+def test_no_server_that_still_starts_is_left_behind(
+    project: Path, home: Path, gate: Path, end: Callable[[Person], Awaitable[None]]
+) -> None:
+    async def sit(others: set[int]) -> None:
+        async with seated(project, outside=OPEN) as person:
+            await started(others)
+            await end(person)
+
+    async def main() -> None:
+        others = children()
+        [_] = await asyncio.gather(asyncio.create_task(sit(others)), return_exceptions=True)
+        assert children() == others
+
+    with speaking(home, settings=trusting(project)):
+        run(main())
+
+
+def test_who_leaves_while_a_server_is_awaited_finds_on_record_what_was_said(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def leave_early() -> None:
+        async with seated(project, outside=OPEN) as person:
+            saying = await begin_waiting(person)
+        await saying
+
+    async def come_back() -> None:
+        async with seated(project, continues=True) as person:
+            assert person.said == ["Hello?"]
+            assert person.desk.is_unfinished
+
+    with speaking(home, settings=trusting(project)) as model:
+        run(leave_early())
+        run(come_back())
+    assert model.seen == []
