@@ -250,6 +250,11 @@ class InvalidToolCall(
 AnyToolCall: TypeAlias = ToolCall | InvalidToolCall
 
 
+def outside_name(call: AnyToolCall) -> str:
+    """Return the name that the model used."""
+    return (isinstance(call, ToolCall) and call.original_name) or call.name
+
+
 def build_call(
     id: str,
     name: str,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Final
 
 _COLOUR: Final = re.compile(r"(?:\x1b\[|\x9b)[0-9;:]*m")
@@ -52,7 +53,21 @@ def counted(number: int, one: str, many: str) -> str:
     return f"1 {one}" if number == 1 else f"{number:,} {many}"
 
 
+def dollars(cost: Decimal) -> str:
+    """Return an amount of money, as exact as it is interesting."""
+    if cost == 0:
+        return "$0"
+    if cost < Decimal("0.0001"):
+        return "<$0.0001"
+    return f"${cost:.4f}" if cost < 1 else f"${cost:,.2f}"
+
+
 _STEPS: Final = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (2_592_000, 86_400, "d"))
+
+
+def moment(time: datetime | None) -> str:
+    """Return a time to the second, in UTC; empty where none is known."""
+    return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def age(time: datetime | None, now: datetime) -> str:

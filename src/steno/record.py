@@ -6,8 +6,9 @@ Its digest ties an entry to everything that came before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime
+from itertools import count
 from typing import Any, ClassVar, Final, final
 
 from steno.entry import FORMAT_VERSION, Entry
@@ -16,6 +17,11 @@ from steno.value import NOTHING, Value, check_fields, check_sha256, prechecked, 
 
 MAIN: Final = "main"
 """The branch that every conversation begins with."""
+
+
+def free_name(stem: str, taken: Container[str], *, first: int = 1) -> str:
+    """Return a name that no branch has yet: `fork-1`, or the next number that is free."""
+    return next(name for number in count(first) if (name := f"{stem}-{number}") not in taken)
 
 
 @final
@@ -63,11 +69,12 @@ class Record(Value, frozen=True, kw_only=True):
             refuse(self, "seq counts from 1")
         if not self.branch:
             refuse(self, "branch must not be empty")
-        if (self.entry is None) != (self.digest is None):
+        entry, digest = self.entry, self.digest
+        if (entry is None) != (digest is None):
             refuse(self, "an entry comes with its digest, and only an entry does")
-        if self.digest is not None:
+        if digest is not None:
             check_sha256(self, "digest")
-        if self.at is not None and self.entry is not None:
+        if self.at is not None and entry is not None:
             refuse(self, "an entry has a parent, and only a new branch an at")
 
     def _has_only_the_usual_fields(self) -> bool:

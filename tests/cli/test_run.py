@@ -131,6 +131,23 @@ def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path
     assert steno("sessions", "show", bad, "--store", store).status == 1
     told = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
     assert result_of(told)["session"] == good
+    [passed_over] = [line for line in told.err.splitlines() if bad in line]
+    assert f"session {bad}: passed over, although it may be the latest" in passed_over
+    assert "line 2" in passed_over
+    assert passed_over.endswith(f"; `steno verify {bad}` looks at it")
+    assert good not in told.err
+
+
+def test_where_every_session_of_the_folder_is_damaged_that_is_what_is_said(tmp_path: Path) -> None:
+    store = f"jsonl:{tmp_path / 'kept'}"
+    bad = result_of(as_json("-p", "list files", *OFFLINE, "--store", store))["session"]
+    (broken,) = (tmp_path / "kept").rglob("*.jsonl")
+    first, second, *rest = broken.read_bytes().splitlines(keepends=True)
+    broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
+    told = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
+    assert (told.status, told.out) == (1, "")
+    assert f"`steno verify {bad}` looks at it" in told.err
+    assert "session: none of this folder can be read; `steno verify --all` tells why" in told.err
 
 
 def test_a_session_that_is_not_there_is_named_with_advice() -> None:

@@ -293,10 +293,10 @@ def test_every_kind_of_entry_and_block_is_shown(address: str) -> None:
         conversation.append(ChatMessage.assistant("Fine.", stop_reason=None))
     shown = steno("sessions", "show", "all").out
     for line in (
-        "[taken out: user]",
+        "taken out: user",
         "? → m-2",
         "on #1: shorter please",
-        "up to #1: Somebody looked.",
+        "stands for everything up to #1: Somebody looked.",
         "call_unanswered: answered for it",
         "#1 was taken out by ada: private",
     ):
@@ -309,9 +309,9 @@ def test_what_a_user_points_at_is_shown_by_its_name(address: str) -> None:
     with open_store(address) as store:
         store.new([ChatMessage.user([picture, FileReference(path="a.py", start_line=3), page])])
     shown = steno("sessions", "show", "last").out
-    assert re.search(r"\[image/png: 32,000 bytes, sha256 [0-9a-f]{64}\]", shown)
-    assert "[file: a.py, from line 3]" in shown
-    assert "[resource: docs docs://a]\n    A page\n" in shown
+    assert re.search(r"\[image/png, 32,000 bytes, sha256 [0-9a-f]{64}\]", shown)
+    assert "[file a.py:3]" in shown
+    assert "[resource docs:docs://a]\n    A page\n" in shown
 
 
 def test_long_results_are_cut_unless_all_is_wanted(address: str) -> None:

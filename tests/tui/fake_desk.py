@@ -23,6 +23,7 @@ from steno.tui.desk import (
     Kept,
     Moved,
     Pending,
+    ReadsImage,
     Reply,
     Standing,
     Twig,
@@ -180,8 +181,9 @@ class FakeDesk:
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         return self.conversation.past(branch)
 
-    def image(self, entry: str, block: int) -> bytes | None:
-        return self.images.get((entry, block))
+    def image(self, entry: str, block: int) -> ReadsImage | None:
+        data = self.images.get((entry, block))
+        return None if data is None else lambda: data
 
     async def say(self, words: Words) -> None:
         self.note("say", words)

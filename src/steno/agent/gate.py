@@ -16,18 +16,22 @@ from steno.agent.events import Asked, Notice, NoticeCode
 from steno.agent.notebook import Notebook
 from steno.agent.permission import (
     DENIED,
+    REVOKED,
     DecisionKind,
     Permissions,
     Seal,
     SessionGrants,
     Signet,
     audit_of,
+    audit_of_revocation,
     granted_by,
     is_bound,
     refusal_of,
+    revocation_of,
 )
 from steno.agent.rules import Rule, suggest
 from steno.call import AnyToolCall, ToolCall
+from steno.conversation import Conversation
 from steno.entry import Approval, ApprovalStatus, Entry, Mode
 from steno.errors import InvalidValue, ProtocolError, ProviderError, StenoError, ToolFailed
 from steno.message import AssistantMessage
@@ -125,7 +129,7 @@ class Gate:
         # However many calls a model writes in one turn, who wants to stop it is heard.
         await asyncio.sleep(0)
         conversation = notebook.conversation
-        memory = self._remember(conversation.past(), Signet(conversation.id, self._seal))
+        memory = self._remember(conversation)
         session, standing = memory.grants.rules, self._standing_rules(notebook)
         with _blamed_on_tool():
             decision = self._permissions.decide(
@@ -148,12 +152,11 @@ class Gate:
     async def admit(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
         """Decide about what a person points at: by rules, or by asking."""
         conversation = notebook.conversation
-        memory = self._remember(conversation.past(), Signet(conversation.id, self._seal))
         decision = self._permissions.decide(
             tool,
             call,
             mode=conversation.mode,
-            session=(*memory.grants.rules, *self._admitted.get(conversation.id, ())),
+            session=self.session_rules(conversation),
             standing=self._standing_rules(notebook),
         )
         if decision.kind is DecisionKind.ALLOW:
@@ -174,6 +177,29 @@ class Gate:
             self._admitted.setdefault(conversation.id, []).append(grant)
             self._keep(grant, scope, notebook)
         return Ruling(True, verdict.actor)
+
+    def session_rules(self, conversation: Conversation) -> tuple[Rule, ...]:
+        """Return what is allowed for a session: by its record, and for what people point at."""
+        admitted = self._admitted.get(conversation.id, ())
+        return tuple(dict.fromkeys((*self._remember(conversation).grants.rules, *admitted)))
+
+    def revoke(self, rule: Rule, conversation: Conversation, *, actor: str) -> Entry | None:
+        """Allow a rule no longer for a session: what it covers is asked about again.
+
+        Return what is on record of that; None where the grant was not: what was allowed for what
+        people point at is forgotten. Raises LogError if it cannot be recorded.
+        """
+        granted_in = self._remember(conversation).grants.granted_in(rule)
+        recorded: Entry | None = None
+        if granted_in is not None:
+            recorded = conversation.append(
+                revocation_of(rule, granted_in),
+                decision=REVOKED,
+                audit=audit_of_revocation(rule, actor),
+            )
+        admitted = self._admitted.get(conversation.id, [])
+        admitted[:] = [one for one in admitted if one != rule]
+        return recorded
 
     async def _ask(
         self, tool: Tool, question: Question, notebook: Notebook, approver: Approver
@@ -238,11 +264,12 @@ class Gate:
                 notebook.tell(_notice(f"nothing is allowed for good: {exc}"))
             return ()
 
-    def _remember(self, entries: Sequence[Entry], signet: Signet) -> _Memory:
+    def _remember(self, conversation: Conversation) -> _Memory:
         """Return what the log of a session says; what is new in it is read, and no more.
 
         After a rewind, or in another branch, it is read anew: what is not there does not count.
         """
+        entries, signet = conversation.past(), Signet(conversation.id, self._seal)
         count, last = self._read
         is_other = self._memory.grants.signet != signet
         if is_other or count > len(entries) or (count and entries[count - 1] is not last):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, final
 
 from steno.agent.rules import Rule, covering, is_unsure
 from steno.call import AnyToolCall, ToolCall
-from steno.entry import Approval, ApprovalStatus, Entry, Mode
+from steno.entry import Approval, ApprovalStatus, Entry, Mode, Repair
 from steno.errors import InvalidValue
 from steno.ports import Capability, Question, Scope, Tool, Verdict
 from steno.recording import arguments_digest
@@ -227,6 +227,27 @@ def audit_of(rule: Rule, scope: Scope) -> dict[str, str]:
     return {"scope": str(scope), "grant": str(rule)}
 
 
+REVOKED: Final = "revoked"
+"""What was decided where a grant is taken back, and what beside that names the rule."""
+
+
+def revocation_of(rule: Rule, granted_in: str) -> Repair:
+    """Return what is recorded where a grant of the session is taken back; it was in that entry."""
+    told = f"{rule} is no longer allowed for this session"
+    return Repair(code="grant_revoked", explanation=told, target=granted_in)
+
+
+def audit_of_revocation(rule: Rule, actor: str) -> dict[str, str]:
+    """Return what is recorded beside that."""
+    return {"actor": actor, "scope": str(Scope.SESSION), REVOKED: str(rule)}
+
+
+def is_revocation(entry: Entry) -> bool:
+    """Tell whether an entry takes a grant of the session back."""
+    is_noted = entry.audit is not None and REVOKED in entry.audit
+    return is_noted and isinstance(entry.payload, Repair)
+
+
 Seal: TypeAlias = Callable[[str], str]
 """Returns for a text what nobody else could return: a keyed digest, say."""
 _SEAL: Final = "seal"
@@ -283,7 +304,8 @@ class SessionGrants:
     def __init__(self, entries: Iterable[Entry] = (), *, signet: Signet | None = None) -> None:
         """Read what there is so far."""
         self.signet: Final = signet or Signet()
-        self._rules: dict[Rule, None] = {}
+        self._rules: dict[Rule, str] = {}
+        """And the entry that each was granted in."""
         for entry in entries:
             self.add(entry)
 
@@ -292,18 +314,35 @@ class SessionGrants:
         """The rules, in the order they were granted."""
         return tuple(self._rules)
 
+    def granted_in(self, rule: Rule) -> str | None:
+        """Return the id of the entry that a rule was granted in; None if it was not."""
+        return self._rules.get(rule)
+
     def add(self, entry: Entry) -> None:
         """Take note of an entry; most grant nothing."""
         approval, audit = entry.payload, entry.audit
-        if not isinstance(approval, Approval) or audit is None:
+        if audit is None or audit.get("scope") != Scope.SESSION:
             return
-        is_decided = approval.status is ApprovalStatus.APPROVED and approval.actor is not None
-        text = audit.get("grant")
-        if not (is_decided and audit.get("scope") == Scope.SESSION and isinstance(text, str)):
+        if is_revocation(entry):  # that takes no seal: who forges it is only asked more often
+            if (revoked := _rule_in(audit, REVOKED)) is not None:
+                self._rules.pop(revoked, None)
             return
-        if self.signet.is_ours(entry):
-            with suppress(InvalidValue):  # what is no rule grants nothing
-                self._rules[Rule.parse(text)] = None
+        is_decided = (
+            isinstance(approval, Approval)
+            and approval.status is ApprovalStatus.APPROVED
+            and approval.actor is not None
+        )
+        rule = _rule_in(audit, "grant") if is_decided else None
+        if rule is not None and self.signet.is_ours(entry):
+            self._rules[rule] = entry.id
+
+
+def _rule_in(audit: Mapping[str, Any], name: str) -> Rule | None:
+    """Return a rule that was noted; what is none grants nothing."""
+    text = audit.get(name)
+    with suppress(InvalidValue):
+        return Rule.parse(text) if isinstance(text, str) else None
+    return None
 
 
 def is_bound(approval: Approval, call: AnyToolCall) -> bool:

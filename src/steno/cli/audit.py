@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
+from steno.captions import decided_by, type_of
 from steno.chain import Verification
 from steno.cli import moments
 from steno.cli.commands import Commands, add_store_option
@@ -22,7 +23,6 @@ from steno.cli.place import (
     headers_of,
 )
 from steno.cli.progress import progress, working
-from steno.cli.words import decided_by, type_of
 from steno.content import Opaque
 from steno.entry import Entry, Payload
 from steno.formats import audit as audit_format
@@ -179,9 +179,8 @@ def _row(entry: Entry, log: Log) -> list[str]:
 
 
 def _by(entry: Entry) -> str:
-    by = decided_by(entry.payload)
     actor = None if entry.audit is None else entry.audit.get("actor")
-    return by if by is not None else on_one_line(actor) if isinstance(actor, str) else ""
+    return decided_by(entry.payload) or (on_one_line(actor) if isinstance(actor, str) else "")
 
 
 # -- verify ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from steno.cli.commands import Misused
 from steno.cli.offers import find_tool, tools_at
 from steno.cli.output import writing
 from steno.cli.paper import Paper, note, print_object
-from steno.cli.serving import Desk
+from steno.cli.serving import Inquiry
 from steno.errors import InvalidArguments, InvalidValue
 from steno.inputs.mcp.content import is_said
 from steno.inputs.mcp.foreign import lawful
@@ -33,16 +33,16 @@ _FAILED: Final = 1
 # -- read ------------------------------------------------------------------------------------
 
 
-async def read(desk: Desk) -> int:
+async def read(inquiry: Inquiry) -> int:
     """Print a resource, or write it to a file."""
-    options = desk.options
+    options = inquiry.options
     _check_output(options.output, may_replace=options.force)
     try:
         check_uri(options.uri)
     except InvalidValue as exc:
         raise Misused(str(exc)) from None
-    [server] = desk.asked
-    with desk.waits_for(f"reading from {server.name}"):
+    [server] = inquiry.asked
+    with inquiry.waits_for(f"reading from {server.name}"):
         found = await server.read(options.uri)
     _deliver(found, options)
     return 0
@@ -103,11 +103,11 @@ def _described(found: ReadResource) -> Any:
 # -- call ------------------------------------------------------------------------------------
 
 
-async def call(desk: Desk) -> int:
+async def call(inquiry: Inquiry) -> int:
     """Call a tool with arguments that fit it, and print what came of it."""
-    options = desk.options
+    options = inquiry.options
     given = read_arguments(options.arguments)
-    offered = await tools_at(desk)
+    offered = await tools_at(inquiry)
     if offered.notes and not offered.tools:
         return _FAILED
     tool = find_tool(offered, options.tool)
@@ -117,9 +117,9 @@ async def call(desk: Desk) -> int:
     except InvalidArguments as exc:
         schema = f"steno mcp tools {options.server} --schema {tool.definition.name}"
         raise Misused(f"{tool.definition.name}: {exc}; see {schema}") from None
-    [server] = desk.asked
-    with desk.waits_for(f"calling {tool.definition.name}"):
-        called = await server.call(tool.original_name, arguments, progress=desk.say)
+    [server] = inquiry.asked
+    with inquiry.waits_for(f"calling {tool.definition.name}"):
+        called = await server.call(tool.original_name, arguments, progress=inquiry.say)
     if options.json:
         print_object(msgspec.json.encode(lawful(called._asdict())))
     else:

@@ -7,10 +7,11 @@ import getpass
 import sys
 from typing import Final
 
+from steno.captions import type_of
 from steno.cli.log import Log, check_label
 from steno.cli.paper import note
 from steno.cli.place import existing_store, find_session
-from steno.cli.words import gist_of, type_of
+from steno.cli.words import gist_of
 from steno.conversation import Conversation
 from steno.entry import Redacted
 from steno.errors import Conflict, InvalidDocument, InvalidValue, LogError

@@ -12,10 +12,11 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
+from steno.captions import type_of
 from steno.cli.log import Log
 from steno.cli.paper import Paper, Styled, print_object
 from steno.cli.place import existing_store, find_session
-from steno.cli.words import gist_of, type_of
+from steno.cli.words import gist_of
 from steno.entry import Control, Entry, Label, Redacted
 from steno.errors import Damaged
 from steno.printable import cut, on_one_line

@@ -18,7 +18,7 @@ from steno.cli.log import Log
 from steno.cli.looking import load_settings_to_look
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import existing_store, find_session
-from steno.cli.words import passages_of
+from steno.cli.words import SPEAKERS, passages_of
 from steno.codec import encode_message
 from steno.context import Built, Change, ContextBuilder, Target, counter_for
 from steno.entry import Entry
@@ -39,12 +39,6 @@ _WIDTH: Final = 100
 """How much of a message is shown on its line, where no terminal says how much room there is."""
 _INDENT: Final = "    "
 _PLACE: Final = re.compile(r"messages\[(\d+)\]\.?")
-_SPEAKERS: Final = {
-    "system": "magenta",
-    "user": "bold blue",
-    "assistant": "bold green",
-    "tool_result": "bold cyan",
-}
 
 
 class _Seer(NamedTuple):
@@ -208,7 +202,7 @@ def _print(paper: Paper, view: _View, *, is_full: bool) -> None:
 
 def _print_message(paper: Paper, message: Message, number: str, *, is_full: bool) -> None:
     kind = str(message.__struct_config__.tag)
-    name = [(f"{number} ", "dim"), (kind, _SPEAKERS[kind])]
+    name = [(f"{number} ", "dim"), (kind, SPEAKERS[kind])]
     if is_full:
         paper.line()
         paper.line(*name)

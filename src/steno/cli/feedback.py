@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from steno.captions import type_of
 from steno.cli.commands import Commands, add_store_option
 from steno.cli.compose import user_name
 from steno.cli.log import Log
 from steno.cli.paper import note
 from steno.cli.place import existing_store, find_session
-from steno.cli.words import type_of
 from steno.entry import Feedback
 from steno.errors import InvalidValue
 from steno.printable import on_one_line

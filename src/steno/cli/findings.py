@@ -6,28 +6,17 @@ Everything here is printable, nothing is opened, and nothing of what was found i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple, assert_never
+from typing import Any, Final, NamedTuple
 
-from steno.content import (
-    FileReference,
-    Image,
-    ImageBlob,
-    ImageData,
-    ImageFile,
-    ImageUrl,
-    Resource,
-)
+from steno.captions import name_of
+from steno.content import FileReference, Image, Resource
 from steno.entry import Resolution, ResolutionStatus
 from steno.inputs.ocr.engine import rounded_down
 from steno.message import UserMessage
-from steno.ports.carrier import without_secrets
 from steno.printable import counted, on_one_line, printable
 
 _HASH_LENGTH: Final = 8
-_USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
-"""Who reads a resource, maybe with a password: as in `steno.inputs.mcp`, which is not loaded to look."""
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -43,19 +32,6 @@ class Facts(NamedTuple):
     def short_hash(self) -> str:
         """Enough of the hash to tell one from another."""
         return self.sha256[:_HASH_LENGTH]
-
-
-def name_of(pointer: FileReference | Image | Resource) -> str:
-    """Return what something is called that a message points at; never a password in an address."""
-    match pointer:
-        case FileReference():
-            return on_one_line(pointer.path) + _lines_asked_for(pointer)
-        case Resource():
-            return f"{on_one_line(pointer.server)}:{on_one_line(_USER.sub('', pointer.uri))}"
-        case Image():
-            return _name_of_image(pointer)
-        case _:
-            assert_never(pointer)
 
 
 def facts_of(details: Mapping[str, Any] | None) -> Facts:
@@ -87,34 +63,12 @@ def finding_in_words(message: object, resolution: Resolution) -> str:
     if isinstance(message, UserMessage) and resolution.block < len(message.content):
         block = message.content[resolution.block]
         if isinstance(block, FileReference | Image | Resource):
-            name += f": {name_of(block)}"
+            name += f": {name_of(block, is_sized=False)}"
     if resolution.status is not ResolutionStatus.RESOLVED:
         error = "" if resolution.error is None else f": {printable(resolution.error)}"
         return f"{name}: {resolution.status}{error}"
     told = ", ".join(_told(resolution.details or _NOTHING))
     return f"{name}: {told or resolution.status}"
-
-
-# -- names -----------------------------------------------------------------------------------
-
-
-def _lines_asked_for(reference: FileReference) -> str:
-    first, last = reference.start_line, reference.end_line
-    if first is None:
-        return ""
-    return f":{first}" if last is None or last == first else f":{first}-{last}"
-
-
-def _name_of_image(image: Image) -> str:
-    match image.source:
-        case ImageFile(path):
-            return on_one_line(path)
-        case ImageUrl(url):
-            return without_secrets(url) or "address"
-        case ImageData() | ImageBlob():
-            return on_one_line(image.mime_type or "image")
-        case _:
-            assert_never(image.source)
 
 
 # -- facts -----------------------------------------------------------------------------------

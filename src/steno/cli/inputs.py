@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steno.agent.pointing import Pointed, Pointers
+from steno.captions import name_of
 from steno.cli.commands import Commands, add_store_option
-from steno.cli.findings import Facts, facts_of, name_of
+from steno.cli.findings import Facts, facts_of
 from steno.cli.log import Log
 from steno.cli.looking import load_settings_to_look
 from steno.cli.paper import Column, Paper, note, print_object
@@ -204,7 +205,7 @@ def _cells(row: _Row, log: Log) -> list[str]:
     return [
         log.number(one.entry.id),
         _kind_of(one),
-        name_of(one.pointer),
+        name_of(one.pointer, is_sized=False),
         age(one.entry.time, utc_now()),
         _status_of(one),
         facts.how or _NOTHING_TO_TELL,
@@ -249,7 +250,7 @@ def _described(row: _Row, log: Log) -> dict[str, Any]:
         "entry": one.entry.id,
         "block": one.block,
         "kind": _kind_of(one),
-        "name": name_of(one.pointer),
+        "name": name_of(one.pointer, is_sized=False),
         "time": one.entry.time,
         "status": _status_of(one),
         "how": facts.how or None,

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from steno.captions import type_of
 from steno.cli.folders import home_folder, working_folder
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.place import (
@@ -22,7 +23,6 @@ from steno.cli.place import (
 )
 from steno.cli.progress import progress
 from steno.cli.session import folder_of
-from steno.cli.words import type_of
 from steno.errors import Damaged
 from steno.identity import utc_now
 from steno.printable import age, counted, on_one_line

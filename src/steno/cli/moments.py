@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from steno import printable
 from steno.identity import utc_now
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -15,7 +16,7 @@ _AGO: Final = re.compile(r"([0-9]{1,6})([smhdw])")
 
 def shown(time: datetime | None) -> str:
     """Return a time to the second, in UTC; a dash where none is known."""
-    return "-" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+    return printable.moment(time) or "-"
 
 
 def moment(text: str) -> datetime:

@@ -15,7 +15,7 @@ import msgspec
 from steno.cli.nearest import advice
 from steno.cli.paper import Column, Paper, note, print_object
 from steno.cli.servers import describe_server
-from steno.cli.serving import Desk, ask_these, find
+from steno.cli.serving import Inquiry, ask_these, find
 from steno.cli.standing import standing
 from steno.errors import Missing, ServerFailed
 from steno.inputs.mcp.connection import Connection
@@ -67,11 +67,11 @@ def list_servers(options: argparse.Namespace) -> int:
     found = find(options)
     checked: dict[str, Checked] = {}
 
-    async def check(desk: Desk) -> int:
-        usable = [desk.servers.get(name) for name in desk.servers.names]
-        with desk.waits_for("starting MCP servers"):
+    async def check(inquiry: Inquiry) -> int:
+        usable = [inquiry.servers.get(name) for name in inquiry.servers.names]
+        with inquiry.waits_for("starting MCP servers"):
             outcomes = await asyncio.gather(*map(_check, usable))
-        checked.update(zip(desk.servers.names, outcomes, strict=True))
+        checked.update(zip(inquiry.servers.names, outcomes, strict=True))
         return _FAILED if any(outcome.error for outcome in outcomes) else 0
 
     status = ask_these(found, options, check) if options.check and found.specs else 0
@@ -115,10 +115,10 @@ def _server_row(spec: ServerSpec, checked: Checked | None) -> list[str]:
 # -- tools -----------------------------------------------------------------------------------
 
 
-async def list_tools(desk: Desk) -> int:
+async def list_tools(inquiry: Inquiry) -> int:
     """Print the tools of servers, or the schema of one."""
-    options = desk.options
-    offered = await tools_at(desk)
+    options = inquiry.options
+    offered = await tools_at(inquiry)
     if offered.notes and not offered.tools:
         return _FAILED
     if options.schema is not None:
@@ -134,10 +134,10 @@ async def list_tools(desk: Desk) -> int:
     return 0
 
 
-async def tools_at(desk: Desk) -> McpTools:
+async def tools_at(inquiry: Inquiry) -> McpTools:
     """Return the tools of the servers that are asked, and tell what was left out of them."""
-    asked = desk.asked
-    with desk.waits_for(_asking(asked)):
+    asked = inquiry.asked
+    with inquiry.waits_for(_asking(asked)):
         offered = await tools_of(asked)
     for text in offered.notes:
         note(on_one_line(text))
@@ -181,11 +181,11 @@ def tool_row(tool: McpTool) -> list[str]:
 # -- resources and prompts -------------------------------------------------------------------
 
 
-async def list_resources(desk: Desk) -> int:
+async def list_resources(inquiry: Inquiry) -> int:
     """Print the resources of servers."""
-    answers, status = await _from_each(desk, lambda server: server.resources())
+    answers, status = await _from_each(inquiry, lambda server: server.resources())
     listed = [(name, one) for name, resources in answers for one in resources]
-    if desk.options.json:
+    if inquiry.options.json:
         for name, resource in listed:
             print_object(msgspec.json.encode({"server": name, **resource._asdict()}))
     elif listed:
@@ -206,14 +206,14 @@ def resource_row(server: str, resource: ListedResource) -> list[str]:
     ]
 
 
-async def list_prompts(desk: Desk) -> int:
+async def list_prompts(inquiry: Inquiry) -> int:
     """Print the prompts of servers, as they are called in a conversation."""
-    asked = desk.asked
-    with desk.waits_for(_asking(asked)):
+    asked = inquiry.asked
+    with inquiry.waits_for(_asking(asked)):
         offered = await prompts_of(asked)
     for text in offered.notes:
         note(on_one_line(text))
-    if desk.options.json:
+    if inquiry.options.json:
         for prompt in offered.prompts:
             print_object(msgspec.json.encode(_described_prompt(prompt)))
     elif offered.prompts:
@@ -241,7 +241,7 @@ def _described_prompt(prompt: SlashPrompt) -> dict[str, Any]:
 
 
 async def _from_each(
-    desk: Desk, ask: Callable[[Connection], Awaitable[T]]
+    inquiry: Inquiry, ask: Callable[[Connection], Awaitable[T]]
 ) -> tuple[list[tuple[str, T]], int]:
     """Ask all at once; one that fails is told of, and keeps nobody from the others' answers."""
 
@@ -251,8 +251,8 @@ async def _from_each(
         except ServerFailed as exc:
             return exc
 
-    asked = desk.asked
-    with desk.waits_for(_asking(asked)):
+    asked = inquiry.asked
+    with inquiry.waits_for(_asking(asked)):
         answers = await asyncio.gather(*map(answer, asked))
     told: list[tuple[str, T]] = []
     status = 0

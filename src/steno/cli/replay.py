@@ -9,13 +9,14 @@ from typing import Any, Final
 import msgspec
 
 from steno.agent.replay import Difference, Replayed, replay
+from steno.captions import type_of
 from steno.cli.commands import Commands, add_store_option
 from steno.cli.log import Log
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import existing_store, find_session
 from steno.cli.progress import working
 from steno.cli.rerunning import rerun_session
-from steno.cli.words import gist_of, type_of
+from steno.cli.words import gist_of
 from steno.entry import Entry
 from steno.printable import counted, cut, on_one_line
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
 from decimal import Decimal
 from functools import cache
-from itertools import count
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +24,7 @@ from steno.errors import Missing
 from steno.message import AssistantMessage
 from steno.printable import counted, cut, on_one_line
 from steno.providers.prices import price_of
+from steno.record import free_name
 from steno.store import Store
 
 _STATUSES: Final = {Ending.FAILED: 1, Ending.LIMIT: 4, Ending.INTERRUPTED: 130}
@@ -80,7 +79,8 @@ async def _rerun(
                 gate=reuse.gate(equipment.gate),
             )
 
-        name = _free_name(f"replay-{found.name}", conversation.branches)
+        wanted, taken = f"replay-{found.name}", conversation.branches
+        name = free_name(wanted, taken, first=2) if wanted in taken else wanted
         aside.begin(About(session, name, found.name, str(conversation.mode), str(folder)))
         try:
             return await rerun(
@@ -93,12 +93,6 @@ async def _rerun(
             )
         finally:
             aside.close()
-
-
-def _free_name(wanted: str, taken: Iterable[str]) -> str:
-    names = set(taken)
-    numbered = (wanted if n == 1 else f"{wanted}-{n}" for n in count(1))
-    return next(name for name in numbered if name not in names)
 
 
 # -- for programs ----------------------------------------------------------------------------

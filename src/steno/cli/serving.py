@@ -26,8 +26,8 @@ from steno.printable import on_one_line
 _FAILED: Final = 1
 
 
-class Desk(NamedTuple):
-    """Where a command asks: servers are started with the first question, and ended behind it."""
+class Inquiry(NamedTuple):
+    """What a command asks: servers are started with the first question, and ended behind it."""
 
     options: argparse.Namespace
     servers: Servers
@@ -61,7 +61,7 @@ class Desk(NamedTuple):
         note(on_one_line(text))
 
 
-Work: TypeAlias = Callable[[Desk], Awaitable[int]]
+Work: TypeAlias = Callable[[Inquiry], Awaitable[int]]
 
 
 def find(options: argparse.Namespace) -> FoundServers:
@@ -97,7 +97,7 @@ async def _ask(found: FoundServers, options: argparse.Namespace, work: Work) -> 
     with Stopping() as stopping:
         try:
             async with Servers(specs, folder=working_folder()) as servers:
-                return await work(Desk(options, servers, Waiting()))
+                return await work(Inquiry(options, servers, Waiting()))
         except asyncio.CancelledError:
             if stopping.status is None:
                 raise

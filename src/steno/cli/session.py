@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import count
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.cli.place import Troubles, find_session, summaries_of
+from steno.cli.paper import note
+from steno.cli.place import UNREADABLE, Troubles, find_session, summaries_of
 from steno.conversation import Conversation
 from steno.entry import Entry, Mode
 from steno.errors import Conflict, Missing
 from steno.message import ChatMessage
-from steno.record import Header
+from steno.printable import on_one_line
+from steno.record import Header, free_name
 from steno.store import Store
 
 FOLDER: Final = "folder"
@@ -34,10 +35,21 @@ class Start(NamedTuple):
         return self.resume is None and not self.continues
 
 
-def open_session(store: Store, start: Start, *, is_shown: bool = True) -> Conversation:
-    """Open the session that is meant, and show how far that is. Raises Missing."""
+def open_session(
+    store: Store,
+    start: Start,
+    *,
+    is_shown: bool = True,
+    tell: Callable[[str], object] | None = None,
+) -> Conversation:
+    """Open the session that is meant, and show how far that is. Raises Missing.
+
+    `tell` hears of sessions of the folder that were passed over because they cannot be read. Where
+    things are shown, that is the terminal unless somebody else is named.
+    """
     if start.resume is None:
-        return store.open(_last_of(store, start.folder, is_shown=is_shown))
+        passes_over = tell or (note if is_shown else _say_nothing)
+        return store.open(_last_of(store, start.folder, passes_over, is_shown=is_shown))
     return store.open(find_session(store, start.resume, is_shown=is_shown))
 
 
@@ -46,7 +58,7 @@ def go_on(conversation: Conversation, start: Start, mode: str | None) -> None:
     if start.fork is not None:
         if start.fork in conversation.branches:
             raise Conflict("--fork: there is a branch of this name; choose another")
-        branch = start.fork or free_name(conversation.branches)
+        branch = start.fork or free_name("fork", conversation.branches)
         conversation.fork(branch)
         conversation.switch(branch)
     if mode is not None:
@@ -74,13 +86,27 @@ def folder_of(header: Header) -> str | None:
     return folder if isinstance(folder, str) else None
 
 
-def _last_of(store: Store, folder: Path, *, is_shown: bool) -> str:
+def _say_nothing(_: str) -> None:
+    """Keep it: nobody may write to the terminal."""
+
+
+def _last_of(
+    store: Store, folder: Path, passes_over: Callable[[str], object], *, is_shown: bool
+) -> str:
+    troubles = Troubles()
     here = summaries_of(
         store,
-        Troubles(),
+        troubles,
         are_meant=lambda header: folder_of(header) == str(folder),
         is_shown=is_shown,
     )
+    for id in troubles.sessions:
+        passes_over(_why_not(store, id))
+    if not here and troubles.sessions:
+        raise Missing(
+            "session: none of this folder can be read; `steno verify --all` tells why, and "
+            "`steno sessions list` shows all others"
+        )
     if not here:
         raise Missing(
             "session: none was begun in this folder; `steno sessions list` shows all, "
@@ -89,7 +115,14 @@ def _last_of(store: Store, folder: Path, *, is_shown: bool) -> str:
     return here[0].header.id
 
 
-def free_name(taken: Iterable[str]) -> str:
-    """Return a name for a branch that none has yet."""
-    names = set(taken)
-    return next(name for n in count(1) if (name := f"fork-{n}") not in names)
+def _why_not(store: Store, id: str) -> str:
+    """Say that a session cannot be gone on with, why, and how to look at it."""
+    name, why = on_one_line(id), "it could not be read"
+    try:
+        store.summary(id)
+    except UNREADABLE as exc:
+        why = on_one_line(str(exc).removeprefix(f"session {id}: "))
+    return (
+        f"session {name}: passed over, although it may be the latest of this folder: {why}; "
+        f"`steno verify {name}` looks at it"
+    )

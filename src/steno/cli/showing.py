@@ -9,11 +9,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from steno.aside import digests_of
+from steno.captions import decided_by, noted_of, type_of
 from steno.cli import moments
 from steno.cli.log import Log
 from steno.cli.paper import Paper, Styled, print_object
 from steno.cli.place import existing_store, find_session
-from steno.cli.words import Passage, decided_by, passages_of, remark_of, type_of
+from steno.cli.words import SPEAKERS, Passage, passages_of, remark_of
 from steno.codec import encode_entry
 from steno.entry import Entry
 from steno.errors import Damaged, Missing
@@ -30,12 +31,6 @@ _FEW_LINES, _FEW_CHARACTERS = 12, 2_000
 """How much is shown of what is there to be looked up."""
 _MANY_LINES, _MANY_CHARACTERS = 400, 40_000
 """How much is shown of what is there to be read."""
-_SPEAKERS: Final = {
-    "system": "magenta",
-    "user": "bold blue",
-    "assistant": "bold green",
-    "tool_result": "bold cyan",
-}
 
 
 def show(options: argparse.Namespace) -> int:
@@ -85,7 +80,7 @@ def _print_header(paper: Paper, log: Log, branch: str, path: list[Entry]) -> Non
 
 def _print_entry(paper: Paper, log: Log, entry: Entry, *, is_whole: bool) -> None:
     kind, message = type_of(entry), entry.message
-    style = "dim" if message is None else _SPEAKERS[kind]
+    style = "dim" if message is None else SPEAKERS[kind]
     pieces: list[Styled] = [(f"{log.number(entry.id)} ", "dim"), (kind, style)]
     if isinstance(message, ToolResultMessage):
         pieces += _fate(message, ", ".join(tools_of(entry, log.tools)))
@@ -106,13 +101,9 @@ def _fate(result: ToolResultMessage, tool: str) -> list[Styled]:
 
 
 def _decision(entry: Entry) -> str:
-    audit = entry.audit or {}
-    noted = [(word, audit.get(name)) for word, name in (("by", "actor"), ("from", "origin"))]
-    name = " ".join([f"{word} {on_one_line(who)}" for word, who in noted if isinstance(who, str)])
-    decision = "" if entry.decision is None else on_one_line(entry.decision)
-    if decided_by(entry.payload) is not None:  # it is said below
+    if decided_by(entry.payload):  # it is said below
         return ""
-    told = f"{decision} {name}".strip()
+    told = " ".join(filter(None, [on_one_line(entry.decision or ""), *noted_of(entry)]))
     return f"[{told}]" if told else ""
 
 

@@ -18,7 +18,7 @@ from typing import Final, assert_never
 
 from msgspec.structs import replace
 
-from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall, outside_name
 from steno.codec import decode_document
 from steno.content import OWN_FORMAT, Opaque, Text
 from steno.entry import Entry, Payload
@@ -172,7 +172,6 @@ def _content(message: Message) -> bytes | None:
 
 
 def _call(call: AnyToolCall) -> bytes:
-    name = (isinstance(call, ToolCall) and call.original_name) or call.name
-    function = write_object({"name": write(name), "arguments": write(call.arguments)})
+    function = write_object({"name": write(outside_name(call)), "arguments": write(call.arguments)})
     members = {"id": write(call.id), "type": b'"function"', "function": function}
     return write_object(members, call.unknown)

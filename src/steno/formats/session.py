@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 from msgspec.structs import replace
 
-from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall, outside_name
 from steno.codec import decode_document
 from steno.content import (
     OWN_FORMAT,
@@ -276,11 +276,10 @@ def _block(block: Block) -> bytes | None:
 
 
 def _call(call: AnyToolCall) -> Object:
-    name = (isinstance(call, ToolCall) and call.original_name) or call.name
     arguments = object_text(call.arguments)
     return {
         "type": b'"tool_call"',
         "id": write(call.id),
-        "name": write(name),
+        "name": write(outside_name(call)),
         "arguments": write(call.arguments) if arguments is None else arguments,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steno.call import AnyToolCall, ToolCall
+from steno.call import AnyToolCall, ToolCall, outside_name
 from steno.errors import InvalidArguments
 from steno.printable import cut, on_one_line
 
@@ -16,8 +16,7 @@ _TELLING: Final = ("command", "path", "pattern", "url", "uri", "query", "job", "
 
 def head_of_call(call: AnyToolCall) -> str:
     """Return a call on one line: its tool, and what it is about."""
-    name = call.original_name or call.name if isinstance(call, ToolCall) else call.name
-    return cut(on_one_line(f"{name} {_gist(call)}"), _LONGEST)
+    return cut(on_one_line(f"{outside_name(call)} {_gist(call)}"), _LONGEST)
 
 
 def arguments_of(call: AnyToolCall) -> Mapping[str, Any]:

@@ -75,8 +75,8 @@ class Chronicle:
         """What shows a call, by its id; a later call may have the id of an earlier one."""
         self._said: dict[tuple[Kind, int | None], Block] = {}
         """What the model is saying: by its kind and index."""
-        self._prompt: Words | None = None
-        """What was heard last, as the person said it."""
+        self._prompt: tuple[Words, UserMessage] | None = None
+        """What was heard last, as the person said it and as it is on record."""
         self._since: list[Block] = []
         """What the record says since then, and that."""
         self._has_told_why = False
@@ -93,6 +93,7 @@ class Chronicle:
         for known in (self._pointers, self._calls, self._said, self._since, self._commands):
             known.clear()
         self._prompt = self._command = None
+        self.unheard.move_on()
         blocks = [block for entry in entries for block in self._tell(entry)]
         self._page.show([*blocks, *self.unheard.blocks])
 
@@ -118,7 +119,7 @@ class Chronicle:
         """Take away what stood for a message until it was on record."""
         command = (entry.audit or {}).get(SHELL)
         if command is None:
-            self._prompt = self.unheard.hear() or Words(message.text or "")
+            self._prompt = (self.unheard.hear(message) or Words(message.text or ""), message)
             self._since.clear()
             return
         head = block_of_command(str(command)).head
@@ -143,7 +144,7 @@ class Chronicle:
             self._page.touch(block)
         self._since.clear()
         if self._prompt is not None:
-            self.unheard.keep(self._prompt, is_on_record=True)
+            self.unheard.keep_unsent(*self._prompt)
             self._prompt = None
 
     def _tell(self, entry: Entry) -> Iterator[Block]:
@@ -233,6 +234,14 @@ class Chronicle:
                 self._drop_drafts()
             case _:
                 pass
+
+    def abandon(self) -> list[Words]:
+        """Give up what waits for the record, since nobody is left to write it; return what was said.
+
+        Commands stay on the page as they ended.
+        """
+        self._commands = [block for block in self._commands if block is self._command]
+        return self.unheard.abandon()
 
     def add(self, kind: Kind, text: str) -> None:
         """Put words on the page that are nobody's and not on record."""

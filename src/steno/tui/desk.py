@@ -121,6 +121,10 @@ class Kept(NamedTuple):
     """Where the words were found that were searched for."""
 
 
+ReadsImage: TypeAlias = Callable[[], bytes | None]
+"""Returns the bytes of an image; None if they cannot be read. That may take a while."""
+
+
 # -- what happens ------------------------------------------------------------------------------
 
 
@@ -280,8 +284,8 @@ class Desk(Protocol):
         """Return what is on record, of the active branch or another; asking costs nothing."""
         ...
 
-    def image(self, entry: str, block: int) -> bytes | None:
-        """Return the bytes of an image of an entry; None where they are not at hand."""
+    def image(self, entry: str, block: int) -> ReadsImage | None:
+        """Return what reads an image of an entry, in any thread; None where it is not at hand."""
         ...
 
     async def say(self, words: Words) -> None:

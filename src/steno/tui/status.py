@@ -18,7 +18,7 @@ from textual.geometry import Size
 from textual.timer import Timer
 from textual.widget import Widget
 
-from steno.printable import cut, on_one_line, width_of
+from steno.printable import cut, dollars, on_one_line, width_of
 
 _NARROW: Final = 78
 """Columns; below this there are two lines."""
@@ -114,15 +114,6 @@ def short_count(number: int) -> str:
     return str(number)
 
 
-def short_cost(cost: Decimal) -> str:
-    """Return dollars, as exact as they are interesting."""
-    if cost == 0:
-        return "$0"
-    if cost < Decimal("0.0001"):
-        return "<$0.0001"
-    return f"${cost:.4f}" if cost < 1 else f"${cost:,.2f}"
-
-
 # -- parts -------------------------------------------------------------------------------------
 
 
@@ -141,7 +132,7 @@ def _parts(standing: Standing) -> Sequence[_Part]:
         _Part((cut(model.rpartition("/")[2], 24), cut(model, 48)), "$text-primary"),
         _Part((cut(f"⎇ {branch}", 18), cut(f"⎇ {branch}", 34))),
         _context(standing),
-        _Part(() if standing.cost is None else (short_cost(standing.cost),)),
+        _Part(() if standing.cost is None else (dollars(standing.cost),)),
         _tokens(standing.usage),
         _Part((cut(title, 16), cut(title, 40))),
         _Part((cut(folder.rpartition("/")[2], 20), cut(folder, 40))),

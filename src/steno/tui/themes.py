@@ -78,11 +78,10 @@ def theme_named(name: str) -> str | None:
 
 
 def default_theme(environ: Mapping[str, str]) -> str:
-    """Return the theme to begin with.
+    """Return the theme for a terminal where nobody has chosen one.
 
-    STENO_THEME, where it names one; else what COLORFGBG, which some terminals set, says about
-    their background (`15;0`: white on black); else dark.
+    What COLORFGBG, which some terminals set, says about their background (`15;0`: white on black);
+    else dark.
     """
-    wanted = theme_named(environ.get("STENO_THEME", ""))
     background = environ.get("COLORFGBG", "").rpartition(";")[2].strip()
-    return wanted or _SHORT["light" if background in _LIGHT_BACKGROUNDS else "dark"]
+    return _SHORT["light" if background in _LIGHT_BACKGROUNDS else "dark"]

@@ -2,15 +2,17 @@
 
 What is said is seen at once, and until the record has it. It is heard in the order in which it was
 said, so the first that waits is the one that is heard: its words on record may be others, where it
-was the name of a template. Nothing that was typed is lost: what comes back can be chosen.
+was the name of a template. Only what could not be sent, and is tried again, may come before it.
+Nothing that was typed is lost: what comes back can be chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
+from steno.message import UserMessage
 from steno.tui.block import Block, Kind, State
 from steno.tui.desk import Words
 from steno.tui.page import Page
@@ -29,6 +31,14 @@ class _Waiting:
     """Whether the desk has it; else it may yet be refused."""
 
 
+class _Unsent(NamedTuple):
+    """What is on record although nobody has heard it: trying again says it again."""
+
+    words: Words
+    message: UserMessage
+    """What the record says."""
+
+
 @final
 class Unheard:
     """Shows words until they are heard, or chosen to be said otherwise."""
@@ -38,8 +48,10 @@ class Unheard:
         self._page = page
         self._waiting: list[_Waiting] = []
         self._unsaid: dict[Block, Words] = {}
-        self._unsent: Block | None = None
-        """What could not be sent last, among those that were not said."""
+        self._unsent: _Unsent | None = None
+        """What could not be sent last, as long as nothing else was said."""
+        self._unsent_block: Block | None = None
+        """What shows that, among those that were not said; None if it is shown elsewhere."""
         self._came_back: Words | None = None
         """What could not be sent and was taken away, to be shown elsewhere."""
 
@@ -67,23 +79,39 @@ class Unheard:
         """Take away what the desk has refused."""
         self._forget([one for one in self._waiting if one.block is block])
 
-    def hear(self) -> Words | None:
-        """Take away what was said first: it is on record. None where nobody has said it here."""
-        if self._waiting:
-            first = self._waiting[0]
-            self._forget([first])
-            return first.words
-        if self._unsent is not None:  # it was sent again
-            return self.reclaim(self._unsent)
-        return None
+    def hear(self, message: UserMessage) -> Words | None:
+        """Take away what is on record now: what is tried again, or else what was said first.
+
+        None where nobody has said it here.
+        """
+        unsent, first = self._unsent, next(iter(self._waiting), None)
+        if unsent is not None and (first is None or message == unsent.message):
+            if self._unsent_block is not None:
+                self.reclaim(self._unsent_block)
+            self._unsent = None
+            if first is None or first.words.text != unsent.words.text:  # else it was typed again
+                return unsent.words
+        self.move_on()
+        if first is None:
+            return None
+        self._forget([first])
+        return first.words
+
+    def move_on(self) -> None:
+        """Note that trying again is about something else now: what could not be sent stays unsaid."""
+        if self._unsent_block is not None:
+            self._unsent_block.head = _NOT_SAID
+            self._page.touch(self._unsent_block)
+        self._unsent = self._unsent_block = None
 
     def withdraw(self, words: Sequence[Words]) -> None:
         """Take away what came back, the last of those that say the same."""
         for came_back in reversed(words):
             taken = [one for one in self._waiting if one.is_taken and one.words == came_back]
             self._forget(taken[-1:])
-            if not taken and self._unsent is not None:
-                self._came_back = self.reclaim(self._unsent)
+            if not taken and self._unsent_block is not None:
+                self.reclaim(self._unsent_block)
+                self._came_back = came_back
 
     def abandon(self) -> list[Words]:
         """Take away everything that the desk has taken, and return it: nobody is left to hear it."""
@@ -98,25 +126,31 @@ class Unheard:
 
     # -- what was not said -------------------------------------------------------------------
 
-    def keep(self, words: Words, *, is_on_record: bool = False) -> None:
+    def keep(self, words: Words) -> None:
         """Show what was not said after all, so that it can be chosen.
 
-        What is on record, although nobody has heard it, can also be tried again; so can what was
-        that, and has just come back.
+        What could not be sent, and has just come back, can also be tried again.
         """
-        is_on_record |= words == self._came_back
+        is_unsent = self._unsent is not None and words == self._came_back
         self._came_back = None
-        head = _NOT_SENT if is_on_record else _NOT_SAID
+        head = _NOT_SENT if is_unsent else _NOT_SAID
         block = Block(Kind.USER, head, words.text, state=State.STOPPED, is_folded=True)
         self._unsaid[block] = words
-        if is_on_record:
-            self._unsent = block
+        if is_unsent:
+            self._unsent_block = block
         self._page.add(block)
+
+    def keep_unsent(self, words: Words, message: UserMessage) -> None:
+        """Show what is on record although nobody has heard it: it can be chosen, and tried again."""
+        self.move_on()
+        self._unsent, self._came_back = _Unsent(words, message), words
+        self.keep(words)
 
     def reclaim(self, block: Block) -> Words | None:
         """Take away what was not said, and return it; None where a block is something else."""
         words = self._unsaid.pop(block, None)
         if words is not None:
-            self._unsent = None if block is self._unsent else self._unsent
+            if block is self._unsent_block:
+                self._unsent_block = None
             self._page.drop(block)
         return words

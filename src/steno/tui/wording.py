@@ -11,18 +11,8 @@ from typing import Any, Final, assert_never
 
 from steno.agent.limits import RunResult
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
-from steno.content import (
-    FileReference,
-    Image,
-    ImageBlob,
-    ImageData,
-    ImageFile,
-    ImageUrl,
-    Opaque,
-    Resource,
-    Text,
-    Thinking,
-)
+from steno.captions import called, not_understood, thoughts_of
+from steno.content import FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.entry import (
     Approval,
     ApprovalStatus,
@@ -41,7 +31,6 @@ from steno.entry import (
 )
 from steno.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.outcome import Outcome
-from steno.ports.carrier import without_secrets
 from steno.printable import counted, on_one_line
 from steno.tui.block import Block, Form, ImageAt, Kind, State
 from steno.tui.call_head import arguments_of, head_of_call
@@ -177,15 +166,15 @@ def _block_of_part(
         case Text():
             return answer(part.text, entry) if part.text.strip() else None
         case Thinking():
-            words = "(taken out by the provider)" if part.redacted else part.text
+            words = thoughts_of(part)
             return thinking(words, entry) if words.strip() else None
         case ToolCall() | InvalidToolCall():
             return block_of_call(part, entry)
         case Image():
             images = (ImageAt(entry, number),)
-            return Block(Kind.ANSWER, body=f"[{name_of(part)}]", entry=entry, images=images)
+            return Block(Kind.ANSWER, body=f"[{called(part)}]", entry=entry, images=images)
         case Opaque():
-            return Block(Kind.MARK, head=f"not understood: {on_one_line(part.kind)}", entry=entry)
+            return Block(Kind.MARK, head=not_understood(part), entry=entry)
         case _:
             assert_never(part)
 
@@ -203,22 +192,10 @@ def thinking(text: str = "", entry: str | None = None) -> Block:
 def name_of(block: object) -> str:
     """Return what something is called that a message points at."""
     match block:
-        case FileReference():
-            first, last = block.start_line, block.end_line
-            lines = "" if first is None else f":{first}" + ("" if last is None else f"-{last}")
-            return f"file {on_one_line(block.path)}{lines}"
-        case Image(source=ImageFile(path)):
-            return f"image {on_one_line(path)}"
-        case Image(source=ImageUrl(url)):
-            return f"image {without_secrets(url) or 'from an address'}"
-        case Image(source=ImageData(data)):
-            return f"image, {len(data):,} bytes"
-        case Image(source=ImageBlob(size=size)):
-            return f"image, {size:,} bytes"
-        case Resource():
-            return f"resource {on_one_line(block.server)}:{without_secrets(block.uri) or '?'}"
+        case FileReference() | Image() | Resource():
+            return called(block)
         case Opaque():
-            return f"not understood: {on_one_line(block.kind)}"
+            return not_understood(block)
         case _:
             return "something else"
 
@@ -257,6 +234,8 @@ def mark_of(entry: Entry, *, pointer: str = "") -> Block | None:
             return block
         case Feedback():
             return Block(Kind.NOTICE, body=f"remark: {payload.text}", entry=entry.id)
+        case Repair() if entry.decision is not None:  # somebody wanted it so
+            return _mark(entry, payload.explanation)
         case Repair():
             return Block(Kind.NOTICE, body=f"mended: {payload.explanation}", entry=entry.id)
         case Redacted():
@@ -266,7 +245,7 @@ def mark_of(entry: Entry, *, pointer: str = "") -> Block | None:
         case Resolution():
             return _finding(entry, payload, pointer)
         case Opaque():
-            return _mark(entry, f"not understood: {payload.kind}")
+            return _mark(entry, not_understood(payload))
         case _:
             return None
 

@@ -130,7 +130,7 @@ class Working:
         """Show that nothing is being done any more, if that is so: then nobody hears what waits."""
         if not self._desk.is_running:
             self._status.doing(None)
-            self._give_back(self._chronicle.unheard.abandon())
+            self._give_back(self._chronicle.abandon())
         self._show_pending()
         self._show_standing()
 
@@ -239,15 +239,17 @@ class Working:
         if theme is None:
             raise StenoError(f"theme: there is none of this name; there are {', '.join(names)}")
         self._app.theme = theme
-        told = f'theme {theme}; `theme = "{theme}"` in your settings keeps it'
-        self._chronicle.add(Kind.NOTICE, told)
+        how_to_keep = await self._desk.command("theme", theme)
+        self._chronicle.add(Kind.NOTICE, f"theme {theme}; {how_to_keep.text}")
 
     async def _pick_model(self) -> None:
         current = self._desk.standing.model
         with self._telling("looking for models"):
             choices = await self._desk.models()
         name = await self._app.push_screen_wait(PickScreen("model", choices, current))
-        if name and name != current:
+        if not name:  # what is wanted is perhaps not there yet
+            self._show_reply(await self._desk.command("model"))
+        elif name != current:
             with self._telling(f"/model {name}"):
                 self._show_reply(await self._desk.change_model(name))
 
@@ -336,7 +338,8 @@ class Working:
         unsaid = [one for one in words if one.text or one.images]
         if unsaid and self._prompt.is_blank:
             images = [image for one in unsaid for image in one.images]
-            self._prompt.load("\n".join([one.text for one in unsaid]), images)
+            # An empty line between them: it is seen where one ends, and can be taken apart.
+            self._prompt.load("\n\n".join([one.text for one in unsaid]), images)
         else:
             for one in unsaid:
                 self._chronicle.unheard.keep(one)

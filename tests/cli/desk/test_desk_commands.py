@@ -54,16 +54,42 @@ def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) 
     run(main())
 
 
-@pytest.mark.parametrize("name", ["model", "resume"])
-def test_what_a_terminal_offers_a_list_for_has_to_be_named_at_the_desk(
-    project: Path, name: str
-) -> None:
+def test_a_session_has_to_be_named_at_the_desk(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags=OFFLINE) as person:
-            with pytest.raises(InvalidValue, match=f"/{name}: say which"):
-                await person.desk.command(name)
+            with pytest.raises(InvalidValue, match="/resume: say which"):
+                await person.desk.command("resume")
 
     run(main())
+
+
+def test_who_names_no_model_is_told_on_one_line_how_to_add_one(project: Path, home: Path) -> None:
+    async def main() -> str:
+        async with seated(project, flags=OFFLINE) as person:
+            return (await person.desk.command("model")).text
+
+    told = run(main())
+    assert "\n" not in told
+    assert "a key such as `ANTHROPIC_API_KEY`" in told
+    assert f"`[providers.NAME]` to `{home / '.config/steno/config.toml'}`" in told
+
+
+@pytest.mark.parametrize("variable", [None, "nord"])
+def test_a_theme_is_answered_with_where_to_write_it_down(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv("STENO_THEME", variable)
+
+    async def main() -> str:
+        async with seated(project, flags=OFFLINE) as person:
+            return (await person.desk.command("theme", "steno-light")).text
+
+    assert run(main()) == (
+        f'theme = "steno-light" in {home / ".config/steno/config.toml"} keeps it'
+        if variable is None
+        else "STENO_THEME=steno-light keeps it"
+    )
 
 
 def test_commands_change_what_is_at_hand(project: Path) -> None:

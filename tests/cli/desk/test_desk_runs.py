@@ -113,7 +113,9 @@ def test_an_image_that_is_pasted_is_shown_to_the_model(project: Path, home: Path
         async with seated(project) as person:
             await person.say("Which colour?", data)
             [said] = [e for e in person.desk.entries() if isinstance(e.payload, UserMessage)]
-            assert person.desk.image(said.id, 1) == data
+            read = person.desk.image(said.id, 1)
+            assert read is not None
+            assert read() == data
             assert person.desk.image(said.id, 0) is None
             assert person.desk.image("no such entry", 0) is None
 

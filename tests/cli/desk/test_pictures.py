@@ -28,6 +28,13 @@ def resolved(conversation: Conversation, said: Entry, data: bytes | None) -> Non
     )
 
 
+def found_by(
+    pictures: Pictures, conversation: Conversation, entry: str, block: int
+) -> bytes | None:
+    read = pictures.image(conversation, entry, block)
+    return None if read is None else read()
+
+
 @pytest.fixture
 def store() -> MemoryStore:
     return MemoryStore()
@@ -50,7 +57,7 @@ def test_an_image_is_found_in_the_message_or_beside_it(
         )
     )
     pictures = Pictures(store)
-    assert [pictures.image(conversation, said.id, number) for number in range(3)] == [
+    assert [found_by(pictures, conversation, said.id, number) for number in range(3)] == [
         GREEN,
         RED,
         None,
@@ -64,7 +71,7 @@ def test_what_was_pointed_at_is_found_as_it_was_opened_last_on_this_branch(
     pictures = Pictures(store)
 
     def found() -> bytes | None:
-        return pictures.image(conversation, said.id, 1)
+        return found_by(pictures, conversation, said.id, 1)
 
     assert found() is None
     for data in (RED, GREEN):
@@ -85,10 +92,10 @@ def test_what_was_opened_is_read_once_however_many_images_are_asked_for(
     said = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
     resolved(conversation, said, GREEN)
     pictures = Pictures(store)
-    pictures.image(conversation, said.id, 1)
+    found_by(pictures, conversation, said.id, 1)
     read = pictures._read
     conversation.append(ChatMessage.user("more"))
-    assert pictures.image(conversation, said.id, 1) == GREEN
+    assert found_by(pictures, conversation, said.id, 1) == GREEN
     assert pictures._read[0] == read[0] + 1
 
 
@@ -99,5 +106,5 @@ def test_an_image_in_a_store_that_fails_is_not_at_hand(tmp_path: Path) -> None:
         said = conversation.append(UserMessage((image,)))
         conversation = kept.open(conversation.id)
         pictures = Pictures(kept)
-        assert pictures.image(conversation, said.id, 0) == RED
-    assert pictures.image(conversation, said.id, 0) is None
+        assert found_by(pictures, conversation, said.id, 0) == RED
+    assert found_by(pictures, conversation, said.id, 0) is None

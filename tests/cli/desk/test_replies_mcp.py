@@ -75,7 +75,25 @@ def test_servers_of_a_project_that_nobody_trusts_are_not_started(project: Path) 
     text = told(project)
     assert text.startswith("- `evil` not trusted · stdio from `")
     assert "servers not started\\: evil" in text
+    assert text.count("trusted\\_projects") == 1
     assert not marker.exists()
+    with pytest.raises(ServerFailed) as caught:
+        told(project, "evil")
+    assert str(caught.value).startswith("mcp evil: not trusted; if you trust this project, put ")
+
+
+@pytest.mark.parametrize("servers", [None, {}, {"off": {"command": "x", "disabled": True}}])
+def test_a_project_that_nobody_trusts_is_told_of_with_the_way_to_trust_it(
+    project: Path, home: Path, servers: dict[str, Any] | None
+) -> None:
+    file = project / ".mcp.json"
+    if servers is not None:
+        file.write_text(json.dumps({"mcpServers": servers}))
+    *_, hint = told(project).split("\n\n")
+    assert hint.startswith(f"This project is not trusted, so nothing in `{file}` is started; ")
+    assert "put trusted\\_projects = " in hint
+    write_settings(home, trusting(project))
+    assert "trusted" not in told(project)
 
 
 def test_a_name_lists_what_a_server_offers(project: Path, home: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from steno import ChatMessage, Conversation, InvalidValue, Missing, ToolCall
 from steno.agent.permission import Signet, audit_of
 from steno.agent.rules import Rule
-from steno.cli.desk.replies import REPLIES
+from steno.cli.desk.permitted import permissions
 from steno.cli.desk.scene import Scene
 from steno.cli.grants import GrantsFile
 from steno.cli.seal import OwnSeal
@@ -35,7 +35,7 @@ def told(
     **flags: Any,
 ) -> str:
     async def ask(scene: Scene) -> str:
-        return (await REPLIES["permissions"](scene, argument)).text
+        return (await permissions(scene, argument)).text
 
     return look(project, ask, begin=begin, **flags)
 
@@ -69,12 +69,13 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
     for title, *rules in (
         (f"**Denied by settings**, `{file}`, `--deny`:", "bash(rm *)", "write(.env)"),
         (f"**Allowed by settings**, `{file}`:", "read"),
-        ("**Allowed in this session**, by what is on record:", "bash(git log *)"),
         (f"**Allowed for this project**, in `{GrantsFile(project).file}`:", "write(src/**)"),
         (f"**Allowed for the user**, in `{GrantsFile(project).file}`:", "bash(ls *)"),
     ):
         items = "\n".join([f"- `{rule}`" for rule in rules])
         assert f"{title}\n\n{items}" in text
+    title = "**Allowed in this session**, `/permissions revoke N` takes one back:"
+    assert f"{title}\n\n1. `bash(git log *)`" in text
     assert "Without any rule: read, `bash_kill`; the rest is asked about." in text
 
 
@@ -163,8 +164,8 @@ def test_a_rule_that_is_not_kept_cannot_be_revoked_and_it_is_said_where_it_stand
     for argument, advice in (
         ("revoke edit", "/permissions shows which are"),
         ("revoke write", f"it is a setting ({file})"),
-        ("revoke bash(git log *)", "allowed for this session, and is on record"),
-        ("revoke bash(git log *)", f"nor against a deny rule in {file}"),
+        ("revoke bash(git log *) user", "it is in this session: /permissions revoke 1"),
+        ("revoke 2", "1 rule is allowed in this session"),
     ):
         with pytest.raises(Missing) as caught:
             told(project, argument, begin=granting(is_sealed=True))

@@ -18,8 +18,8 @@ from steno.cli.session import Start
 from steno.tui.app import Opener, Terminal
 from steno.tui.block import Block, Kind
 from steno.tui.desk import Desk
+from tests.tui.quiet import LONG_ENOUGH_S, PATIENCE_S, Clock, settle, until
 
-PATIENCE_S: Final = 20.0
 SIZE: Final = (100, 30)
 OFFLINE: Final = {"model": "offline"}
 
@@ -73,13 +73,20 @@ class Person:
     async def until(self, is_so: Callable[[], object]) -> None:
         """Wait for something, but not for ever; then tell what there is to see instead."""
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                while not is_so():
-                    if self.app.failure is not None:
-                        raise self.app.failure
-                    await self.pilot.pause(0.01)
-        except TimeoutError:
-            raise AssertionError(f"it did not come:\n{self.text}") from None
+            await until(self.pilot, lambda: is_so() or self.app.failure is not None)
+        except AssertionError as exc:
+            raise AssertionError(f"{exc}:\n{self.text}") from None
+        if self.app.failure is not None and not is_so():
+            raise self.app.failure
+
+    async def until_it_ends(self) -> None:
+        """Wait until the app is left, for whatever reason."""
+        await until(self.pilot, lambda: not self.app.is_running)
+
+    def let_pass(self, seconds: float = LONG_ENOUGH_S) -> None:
+        """Let time pass, which it does not by itself."""
+        assert isinstance(self.app.clock, Clock)
+        self.app.clock.now += seconds
 
     async def sees(self, *parts: str) -> str:
         """Wait until all of these are on the screen, and return what is."""
@@ -117,37 +124,33 @@ class Person:
         for widget in self.app.screen.query("Input, TextArea"):
             if isinstance(widget, Input | TextArea):
                 widget.cursor_blink = False
-        await self.pilot.pause(0.1)
-        await self.pilot.wait_for_scheduled_animations()
-        before = ""
-        while before != (before := self.text):
-            await self.pilot.pause(0.1)
+        async with asyncio.timeout(PATIENCE_S):
+            await self.pilot.wait_for_scheduled_animations()
+            before = ""
+            while before != (before := self.text):
+                await asyncio.sleep(0.1)
+                await settle(self.app)
 
     async def leave(self) -> None:
         """End it in order, if that has not happened yet."""
         if self.app.is_running:
             self.app.action_leave()
-            await self.until(lambda: not self.app.is_running)
+            await self.until_it_ends()
 
     async def choose(self, letter: str, label: str) -> None:
         """Choose about a call, as somebody who looks: what comes too soon is no answer."""
+        await self.sees(f"{letter} {label}")
         await self.press("ctrl+g")
-
-        def is_chosen() -> bool:
-            return f"▸{letter} {label}" in self.text
-
-        async with asyncio.timeout(PATIENCE_S):
-            while not is_chosen():
-                await self.pilot.pause(0.5)
-                await self.press(letter)
+        self.let_pass()
+        await self.press(letter)
+        await self.sees(f"▸{letter} {label}◂")
 
     async def decide(self, letter: str, label: str) -> None:
-        """Choose about a call, and confirm it until it is taken."""
+        """Choose about a call, and confirm it."""
         await self.choose(letter, label)
-        async with asyncio.timeout(PATIENCE_S):
-            while f"▸{letter} {label}" in self.text:
-                await self.pilot.pause(0.9)
-                await self.press("enter")
+        self.let_pass()
+        await self.press("enter")
+        assert f"▸{letter} {label}" not in self.text
 
 
 Scene = Callable[[Person], Awaitable[None]]
@@ -165,7 +168,8 @@ def sit(
     """Play a scene on the whole screen, from when the desk is open; return the app afterwards."""
 
     async def main() -> Terminal:
-        app = Terminal(opener if callable(opener) else at(opener), theme=theme, history=history)
+        open_desk = opener if callable(opener) else at(opener)
+        app = Terminal(open_desk, theme=theme, history=history, clock=Clock())
         async with asyncio.timeout(3 * PATIENCE_S), app.run_test(size=size) as pilot:
             person = Person(app, pilot)
             if waits:

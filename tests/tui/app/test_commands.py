@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from steno.tui.block import Kind
 from steno.tui.commands import COMMAND_NAMES, COMMANDS
 from tests.tui.app.sitting import OFFLINE, Person, real, sit
 
@@ -42,6 +44,7 @@ async def model(person: Person) -> None:
     await person.enter("/model")
     await person.sees("type to filter", "● offline")
     await closed(person)
+    await person.sees("To add one, set a key such as ANTHROPIC_API_KEY")
     await person.enter("/model offline")
     await person.sees("answers already")
 
@@ -146,7 +149,10 @@ async def usage(person: Person) -> None:
 async def theme(person: Person) -> None:
     await person.enter("/theme light")
     await person.until(lambda: person.app.theme == "steno-light")
-    await person.sees('theme steno-light; `theme = "steno-light"` in your settings keeps it')
+    (told,) = person.said(Kind.NOTICE)
+    assert re.fullmatch(
+        r'theme steno-light; theme = "steno-light" in /.*/config.toml keeps it', told
+    )
     await person.enter("/theme")
     await person.sees("● steno-light", "steno-dark")
     await person.type("steno-dark")
@@ -158,7 +164,7 @@ async def theme(person: Person) -> None:
 
 async def quit_(person: Person) -> None:
     await person.enter("/quit")
-    await person.until(lambda: not person.app.is_running)
+    await person.until_it_ends()
 
 
 PLAYS: dict[str, Play] = {

@@ -155,7 +155,7 @@ def test_what_was_not_heard_comes_back_to_the_prompt() -> None:
         await person.enter("and slowly")
         await person.sees("only to five", "and slowly", "? will be heard at the next step")
         desk.happen(Returned((Words("only to five"), Words("and slowly"))))
-        await person.until(lambda: person.typed == "only to five\nand slowly")
+        await person.until(lambda: person.typed == "only to five\n\nand slowly")
         assert person.said(Kind.USER) == ["count to ten"]
         end(desk)
 

@@ -154,7 +154,7 @@ def test_a_reason_goes_to_the_model(project: Path, home: Path) -> None:
         await person.sees("why not?")
         await person.type("use the other folder")
         await person.until(lambda: "use the other folder" in person.text)
-        await person.pilot.pause(1.0)  # an Enter right behind a key is taken for a paste
+        person.let_pass()  # an Enter right behind a key is taken for a paste
         await person.press("enter")
         await person.sees("⊘ write out/a.txt", "I see.", "idle")
 
@@ -338,7 +338,7 @@ def test_a_session_goes_on_where_it_was_left(project: Path) -> None:
         await person.enter("read note.txt")
         await person.sees("forty-two", "idle")
         await person.press("ctrl+d")
-        await person.until(lambda: not person.app.is_running)
+        await person.until_it_ends()
 
     async def go_on(person: Person) -> None:
         await person.sees("read note.txt", "forty-two")

@@ -104,7 +104,7 @@ def test_what_is_typed_is_said_and_answered_on_lines_of_its_own(tmp_path: Path, 
     with seat(tmp_path, term) as person:
         person.see("act> ")
         person.type("hello\n")
-        person.see("\nAnswer: about hello\nDone: 1,234 tokens, $0.01\n")
+        person.see("\nAnswer: about hello\nDone: 1,234 tokens, $0.0100\n")
         person.see("act> ")
         person.type("/quit\n")
         assert person.left() == 0

@@ -14,7 +14,8 @@ from steno.agent.events import Notice, NoticeCode
 from steno.entry import Mode
 from steno.errors import Missing
 from steno.message import ChatMessage
-from steno.tui.commands import COMMANDS
+from steno.printable import width_of
+from steno.tui.commands import COMMANDS, HOW_TO_LEAVE, WORDS_TO_LEAVE
 from steno.tui.desk import Kept, Words
 from steno.tui.plain.tables import with_columns
 from steno.tui.plain.voice import Voice
@@ -62,6 +63,18 @@ def test_help_says_commands_and_keys() -> None:
     assert "`/resume 3`" in said
 
 
+@pytest.mark.parametrize("word", sorted(WORDS_TO_LEAVE))
+def test_who_says_only_that_they_leave_is_told_how(word: str) -> None:
+    person = through_a_pipe(f"{word}\n{word} the loop\n")
+    assert f"Notice: {HOW_TO_LEAVE}\n" in person.said
+    assert person.desk.asked == [("say", Words(f"{word} the loop"))]
+
+
+def test_what_stands_behind_a_command_reaches_the_desk() -> None:
+    person = through_a_pipe("/permissions revoke 1\n")
+    assert person.desk.asked == [("command", "permissions", "revoke 1")]
+
+
 def test_a_theme_is_nothing_for_lines() -> None:
     assert "Notice: there are no themes here" in through_a_pipe("/theme\n").said
 
@@ -69,7 +82,9 @@ def test_a_theme_is_nothing_for_lines() -> None:
 def test_a_model_is_chosen_by_its_number_or_its_name() -> None:
     person = through_a_pipe("/model\n/model 2\n/model other/one\n")
     assert "  1. offline/steno: no model\n  2. ollama/qwen3: 32k\n" in person.said
+    assert "\nReply: done: model\n" in person.said  # how to add one
     assert person.desk.asked == [
+        ("command", "model", ""),
         ("change_model", "ollama/qwen3"),
         ("change_model", "other/one"),
     ]
@@ -215,9 +230,15 @@ def test_a_quoted_line_has_a_bar_wherever_the_terminal_breaks_it(
     monkeypatch.setenv("COLUMNS", "40")
     screen = Screen()
     Voice(screen, {}).quote(["x" * 38 + "bash: once?" + "\u6f22" * 30 + "\tend"])
-    lines = screen.getvalue().split("\n")[:-1]
-    assert all(line.startswith("│ ") for line in lines)
-    assert lines[1].startswith("│ bash:")
+    lines = screen.getvalue().split("\n")
+    assert lines == [
+        "│ " + "x" * 38,
+        "│ bash: ",
+        "│ once?" + "\u6f22" * 16,
+        "│ " + "\u6f22" * 14 + " end",
+        "",
+    ]
+    assert max(width_of(line) for line in lines) == 40
 
 
 def test_lines_know_nothing_of_a_full_screen() -> None:

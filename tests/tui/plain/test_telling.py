@@ -142,9 +142,9 @@ def test_a_change_of_a_file_is_shown_as_a_diff() -> None:
 @pytest.mark.parametrize(
     ("ended", "lines"),
     [
-        (result(), ["Done: 1,234 tokens, $0.01"]),
+        (result(), ["Done: 1,234 tokens, $0.0140"]),
         (result(cost=None), ["Done: 1,234 tokens"]),
-        (result(cost=Decimal("0.001")), ["Done: 1,234 tokens, less than $0.01"]),
+        (result(cost=Decimal("0.001")), ["Done: 1,234 tokens, $0.0010"]),
         (
             result(Ending.LIMIT, "50 turns", cost=None),
             ["Notice: 50 turns", "Done: 1,234 tokens"],

@@ -14,8 +14,6 @@ from steno.tui.block import Block, Kind
 from steno.tui.transcript.gallery import ImageOf, no_image
 from steno.tui.transcript.view import Transcript
 
-PATIENCE = 200
-
 
 class Stage(App[None]):
     """Nothing but a conversation; it notes what that says."""
@@ -62,14 +60,6 @@ def play(
             await scene(app, transcript, pilot)
 
     asyncio.run(run())
-
-
-async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    for _ in range(PATIENCE):
-        if holds():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("it did not come to that")
 
 
 def screen(transcript: Transcript) -> list[str]:

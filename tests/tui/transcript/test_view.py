@@ -7,7 +7,8 @@ from textual.pilot import Pilot
 
 from steno.tui.block import Block, Kind, State
 from steno.tui.transcript.view import Transcript
-from tests.tui.transcript.stage import Stage, mixed, play, screen, until, words
+from tests.tui.quiet import until
+from tests.tui.transcript.stage import Stage, mixed, play, screen, words
 
 # -- following ---------------------------------------------------------------------------------
 

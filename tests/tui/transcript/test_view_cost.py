@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from io import BytesIO
 
 import pytest
@@ -11,8 +12,10 @@ from PIL import Image
 from textual.pilot import Pilot
 
 from steno.tui.block import Block, ImageAt, Kind
+from steno.tui.transcript.gallery import Reads
 from steno.tui.transcript.view import Transcript
-from tests.tui.transcript.stage import Stage, mixed, play, screen, until, words
+from tests.tui.quiet import until
+from tests.tui.transcript.stage import Stage, mixed, play, screen, words
 
 ROWS = 20
 
@@ -129,7 +132,7 @@ def test_an_image_is_drawn_when_it_is_ready() -> None:
         await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
         assert screen(transcript).count("  ▎ ▀▀▀▀▀▀▀▀") == 4
 
-    play(scene, [LOOK], image_of=lambda entry, number: pixels())
+    play(scene, [LOOK], image_of=lambda entry, number: pixels)
 
 
 def test_without_colours_an_image_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,15 +142,15 @@ def test_without_colours_an_image_is_one_line(monkeypatch: pytest.MonkeyPatch) -
         await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
         assert not any("▀" in line for line in screen(transcript))
 
-    play(scene, [LOOK], image_of=lambda entry, number: pixels())
+    play(scene, [LOOK], image_of=lambda entry, number: pixels)
 
 
 def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
     fetched: list[tuple[str, int]] = []
 
-    def image_of(entry: str, number: int) -> bytes:
+    def image_of(entry: str, number: int) -> Reads:
         fetched.append((entry, number))
-        return pixels()
+        return pixels
 
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
@@ -163,15 +166,29 @@ def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
 
 
 def test_an_image_that_is_at_hand_later_is_drawn_then() -> None:
-    at_hand: list[bytes] = []
+    at_hand: list[Reads] = []
 
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         assert not any("image" in line for line in screen(transcript))
-        at_hand.append(pixels())
+        at_hand.append(pixels)
         transcript.touch(LOOK)
         await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
 
     play(scene, [LOOK], image_of=lambda entry, number: at_hand[0] if at_hand else None)
+
+
+def test_an_image_is_read_in_another_thread_and_one_that_cannot_be_is_told_of() -> None:
+    readers: list[int] = []
+
+    def read() -> None:
+        readers.append(threading.get_ident())
+
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "  ▎ [image; it cannot be read]" in screen(transcript))
+        assert len(readers) == 1
+        assert threading.get_ident() not in readers
+
+    play(scene, [LOOK], image_of=lambda entry, number: read)
 
 
 def test_the_view_loads_nothing_that_an_empty_screen_does_without() -> None:

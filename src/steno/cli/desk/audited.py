@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from steno.call import AnyToolCall
+from steno.captions import decided_by
 from steno.cli.audit import counts_in_words, verdict_on
 from steno.cli.desk.markdown_words import code, escaped, table
 from steno.cli.desk.scene import Scene
 from steno.cli.paper import Column
-from steno.cli.words import decided_by
 from steno.entry import Approval, Entry
 from steno.errors import LogError, Missing
 from steno.identity import utc_now
@@ -110,7 +110,7 @@ def settled(entries: Iterable[Entry]) -> list[Settled]:
 def _row(one: Settled, now: datetime) -> list[str]:
     approval = one.approval.payload
     assert isinstance(approval, Approval)
-    by = cut(decided_by(approval) or "", _LONGEST_NAME)
+    by = cut(decided_by(approval), _LONGEST_NAME)
     return [
         age(one.approval.time, now),
         code(_call_in_words(one.call, approval.call_id)),

@@ -8,16 +8,17 @@ from itertools import takewhile
 from typing import Any, final
 
 from steno.agent import Recorded
+from steno.captions import type_of
 from steno.cli.desk.bench import Bench
 from steno.cli.desk.overtaken import unless_overtaken
 from steno.cli.drawing import Shape
 from steno.cli.log import Log, check_label
-from steno.cli.session import free_name
-from steno.cli.words import gist_of, type_of
+from steno.cli.words import gist_of
 from steno.content import Block, Image, ImageBlob, ImageData, ImageFile, ImageUrl
 from steno.entry import Entry
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.message import UserMessage
+from steno.record import free_name
 from steno.store import Store
 from steno.tui.desk import Twig, Words
 from steno.views import SHELL
@@ -94,7 +95,7 @@ class Boughs:
         taken, name = self._bench.conversation.branches, name.strip()
         if name in taken:
             raise Conflict("fork: there is a branch of this name; choose another")
-        return name or free_name(taken)
+        return name or free_name("fork", taken)
 
     def _check_begun(self) -> None:
         if not self._bench.is_begun:

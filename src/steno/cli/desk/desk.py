@@ -37,6 +37,7 @@ from steno.tui.desk import (
     Candidate,
     Desk,
     Pending,
+    ReadsImage,
     Reply,
     Shelf,
     Standing,
@@ -73,8 +74,11 @@ async def opened_desk(
     store = await asyncio.to_thread(_store, loaded, keeps=keeps, is_new=start.is_new)
     bench = Bench(Site(loaded, start.folder, store, keeps, outside, say, approver, verbose))
     desk = DeskAtWork(bench)
+    passed_over: list[str] = []
     try:
-        going_on = None if start.is_new else await asyncio.to_thread(_going_on, store, start)
+        going_on: Conversation | None = None
+        if not start.is_new:
+            going_on = await asyncio.to_thread(_going_on, store, start, passed_over.append)
         recorded = "" if going_on is None else going_on.model or ""
         await bench.equip(await choose_model(loaded, recorded))
         if going_on is None:
@@ -82,7 +86,7 @@ async def opened_desk(
         else:
             go_on(going_on, start, mode)
             bench.go_on_with(bench.read(going_on))
-        bench.note(loaded.notes)
+        bench.note((*passed_over, *loaded.notes))
         yield desk
     finally:
         await desk.close()
@@ -92,8 +96,8 @@ def _store(loaded: Loaded, *, keeps: bool, is_new: bool) -> Store:
     return store_for(loaded.settings, is_new=is_new) if keeps else MemoryStore()
 
 
-def _going_on(store: Store, start: Start) -> Conversation:
-    conversation = open_session(store, start, is_shown=False)
+def _going_on(store: Store, start: Start, tell: Callable[[str], object]) -> Conversation:
+    conversation = open_session(store, start, is_shown=False, tell=tell)
     conversation.past()  # is read here, and not when it is shown
     return conversation
 
@@ -156,8 +160,8 @@ class DeskAtWork:
         """Return what is on record."""
         return self._bench.conversation.past(branch) if self._bench.is_begun else ()
 
-    def image(self, entry: str, block: int) -> bytes | None:
-        """Return the bytes of an image: as it was said, or as it was opened."""
+    def image(self, entry: str, block: int) -> ReadsImage | None:
+        """Return what reads an image: as it was said, or as it was opened."""
         return self._pictures.image(self._bench.conversation, entry, block)
 
     def _waiting(self) -> dict[str, ToolCall]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, final
 
+from steno.agent import Recorded
 from steno.cli.desk.bench import Bench
 from steno.cli.desk.boughs import Boughs
 from steno.cli.desk.markdown_words import code, escaped
+from steno.cli.desk.overtaken import unless_overtaken
+from steno.cli.desk.permitted import permissions
 from steno.cli.desk.replies import REPLIES
+from steno.cli.desk.settling import how_to_add_a_model, how_to_keep
 from steno.cli.desk.shelved import Shelved
 from steno.cli.desk.switching import change_mode, change_model
 from steno.cli.desk.working import Work
@@ -16,6 +20,7 @@ from steno.cli.nearest import advice
 from steno.entry import Compaction, Mode
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.providers.looking import OFFLINE
+from steno.tui.block import Form
 from steno.tui.commands import COMMANDS
 from steno.tui.desk import Reply
 
@@ -42,6 +47,8 @@ class OwnCommands:
             "label": self._label,
             "retry": self._retry,
             "compact": self._compact,
+            "permissions": self._permissions,
+            "theme": self._theme,
         }
 
     async def do(self, name: str, argument: str) -> Reply:
@@ -51,13 +58,13 @@ class OwnCommands:
         if name in REPLIES:
             return await REPLIES[name](self._bench.scene, argument.strip())
         if name in _OF_THE_TERMINAL:
-            raise StenoError(f"/{name}: the terminal does this, and nobody else")
+            raise _of_the_terminal(name)
         near = advice(name, [command.name for command in COMMANDS])
         raise Missing(f"/{name}: there is no such command; {near}")
 
     async def _model(self, name: str) -> Reply:
         if not name:
-            raise InvalidValue("/model: say which one; the terminal lists those there are")
+            return Reply(how_to_add_a_model(self._bench.site.loaded))
         return await change_model(self._bench, name)
 
     async def _mode(self, name: str) -> Reply:
@@ -106,3 +113,17 @@ class OwnCommands:
         if entry is None or not isinstance(entry.payload, Compaction):
             return Reply("Nothing was summed up.")
         return Reply(entry.payload.summary, "summary: this is what the model sees from here on")
+
+    async def _permissions(self, argument: str) -> Reply:
+        bench = self._bench
+        with unless_overtaken(bench):
+            return await permissions(bench.scene, argument, lambda one: bench.tell(Recorded(one)))
+
+    async def _theme(self, name: str) -> Reply:
+        if not name:
+            raise _of_the_terminal("theme")
+        return Reply(how_to_keep("theme", name, self._bench.site.loaded), form=Form.PLAIN)
+
+
+def _of_the_terminal(name: str) -> StenoError:
+    return StenoError(f"/{name}: the terminal does this, and nobody else")

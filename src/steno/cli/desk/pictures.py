@@ -1,8 +1,12 @@
-"""The images of a session: as they were said, or as what was pointed at was opened."""
+"""The images of a session: as they were said, or as what was pointed at was opened.
+
+Where one is to be found is known at once; to read it may take a while, and is for another thread.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import final
 
 from steno.content import Block, Image, ImageBlob, ImageData
@@ -11,6 +15,7 @@ from steno.entry import Entry, Resolution
 from steno.errors import LogError
 from steno.message import Message
 from steno.store import Store
+from steno.tui.desk import ReadsImage
 
 
 @final
@@ -25,21 +30,22 @@ class Pictures:
         self._read: tuple[int, Entry | None] = (0, None)
         """How many entries of the branch were read, and the last of them."""
 
-    def image(self, conversation: Conversation, entry: str, block: int) -> bytes | None:
-        """Return the bytes of an image of an entry; None where they are not at hand."""
+    def image(self, conversation: Conversation, entry: str, block: int) -> ReadsImage | None:
+        """Return what reads an image of an entry; None where it is not at hand."""
         with suppress(LogError):  # whoever draws can do nothing about a store that fails
             payload = conversation.entry(entry).payload
             if isinstance(payload, Message) and block < len(payload.content):
-                return self._bytes_of(payload.content[block]) or self._bytes_of(
-                    self._opened_in(conversation).get((entry, block))
-                )
+                opened = self._opened_in(conversation).get((entry, block))
+                source = _held_by(payload.content[block]) or _held_by(opened)
+                return None if source is None else partial(self._read_source, source)
         return None
 
-    def _bytes_of(self, block: Block | None) -> bytes | None:
-        source = block.source if isinstance(block, Image) else None
-        if isinstance(source, ImageBlob):
+    def _read_source(self, source: ImageBlob | ImageData) -> bytes | None:
+        if isinstance(source, ImageData):
+            return source.data
+        with suppress(LogError):
             return self._store.blob(source.sha256)
-        return source.data if isinstance(source, ImageData) else None
+        return None
 
     def _opened_in(self, conversation: Conversation) -> dict[tuple[str, int], Image]:
         """Read what is new in the branch; all of it in another one, or after a rewind."""
@@ -56,3 +62,9 @@ class Pictures:
                     self._opened.pop((found.target, found.block), None)
         self._read = (len(entries), entries[-1] if entries else None)
         return self._opened
+
+
+def _held_by(block: Block | None) -> ImageBlob | ImageData | None:
+    """Return what has the bytes of a block, if it is an image and they are ours."""
+    source = block.source if isinstance(block, Image) else None
+    return source if isinstance(source, ImageBlob | ImageData) else None

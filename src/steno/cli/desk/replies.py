@@ -9,7 +9,6 @@ from typing import Final
 from steno.cli.desk.audited import audit
 from steno.cli.desk.changed import diff
 from steno.cli.desk.exporting import export
-from steno.cli.desk.permitted import permissions
 from steno.cli.desk.scene import Scene
 from steno.cli.desk.served import mcp
 from steno.cli.desk.used import usage
@@ -21,7 +20,6 @@ REPLIES: Final[Mapping[str, Callable[[Scene, str], Awaitable[Reply]]]] = Mapping
         "diff": diff,
         "export": export,
         "mcp": mcp,
-        "permissions": permissions,
         "usage": usage,
     }
 )

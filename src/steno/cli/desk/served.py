@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, NamedTuple
 
+from steno.cli.configuration import how_to_trust
 from steno.cli.desk.markdown_words import code, escaped, table
 from steno.cli.desk.scene import Scene
 from steno.cli.nearest import advice
 from steno.cli.offers import resource_row, tool_row, usage_of
 from steno.cli.paper import Column
-from steno.cli.servers import FILE_NAME, describe_server
+from steno.cli.servers import FILE_NAME, NOT_TRUSTED, describe_server
 from steno.cli.standing import standing
 from steno.errors import Missing, ServerFailed
 from steno.inputs.mcp.connection import Connection
@@ -34,6 +35,9 @@ async def mcp(scene: Scene, argument: str) -> Reply:
     """Tell of all servers, or what one of them offers. Raises Missing, ServerFailed."""
     servers, name = scene.equipment.opened.servers, argument.strip()
     if name:
+        spec = servers.specs.get(name)
+        if spec is not None and spec.problem == NOT_TRUSTED and not spec.disabled:
+            raise ServerFailed(f"mcp {name}: {NOT_TRUSTED}; {_how_to_trust(scene)}")
         return Reply(await _offers(servers, name), f"MCP server {name}")
     told = await asyncio.gather(*[_told(servers, spec) for spec in servers.specs.values()])
     problems = [f"- {escaped(note)}" for note in scene.equipment.opened.notes]
@@ -42,7 +46,7 @@ async def mcp(scene: Scene, argument: str) -> Reply:
         parts.append("\n".join(["**To know**", "", *problems]))
     if told:
         parts.append("`/mcp NAME` lists what a server offers.")
-    return Reply("\n\n".join([*parts, _how_to_add(scene)]), _TITLE)
+    return Reply("\n\n".join([*parts, _how_to_add(scene), *_not_trusted(scene)]), _TITLE)
 
 
 class _Counts(NamedTuple):
@@ -87,6 +91,20 @@ def _how_to_add(scene: Scene) -> str:
         f"To add one, write it to {code(str(scene.loaded.project / FILE_NAME))}{table_of_own}, "
         f"and start again:\n\n```json\n{_EXAMPLE}\n```"
     )
+
+
+def _not_trusted(scene: Scene) -> list[str]:
+    """Say that the project's own file does not count and how it would, unless a note does."""
+    way_out = _how_to_trust(scene)
+    is_told = any(way_out in note for note in scene.equipment.opened.notes)
+    if scene.loaded.trusts_project or is_told:
+        return []
+    file = code(str(scene.loaded.project / FILE_NAME))
+    return [f"This project is {NOT_TRUSTED}, so nothing in {file} is started; {escaped(way_out)}."]
+
+
+def _how_to_trust(scene: Scene) -> str:
+    return how_to_trust(scene.loaded.project, scene.loaded.user_file)
 
 
 # -- what one of them offers -----------------------------------------------------------------

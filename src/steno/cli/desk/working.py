@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import takewhile
 from typing import Any, Final, final
 
 from steno.agent import CallEnded, LoopEvent, Notice, NoticeCode, Recorded, RunEnded
 from steno.agent.lookup import unsent
+from steno.agent.permission import is_revocation
 from steno.agent.said import Said as Heard
 from steno.cli import saying
 from steno.cli.desk.bench import Bench
 from steno.cli.desk.boughs import words_of
 from steno.cli.desk.overtaken import unless_overtaken
+from steno.cli.desk.patient import UNSAID
 from steno.cli.desk.shell import Ran, Shown, run_shell
 from steno.cli.listing import shown_folder
-from steno.entry import Entry
+from steno.cli.session import set_mode
+from steno.conversation import Conversation
+from steno.entry import Entry, Rewind
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
 from steno.tui.desk import Returned, ShellEnded, ShellOutput, ShellStarted, Trouble, Words
@@ -29,7 +34,6 @@ from steno.value import replace_lone_surrogates
 from steno.views import SHELL, STATUS
 
 _STOPPED: Final = "[stopped]"
-_UNSAID: Final = "interrupted before it began; nothing was said or done"
 _ONLY_CD: Final = re.compile(r"\s*cd(?:\s+[^;&|\n]*)?")
 _NOT_WHOLE: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _PATIENCE_S: Final = 3.0
@@ -107,7 +111,7 @@ class Work:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise  # it is not the reading alone that was stopped
-            raise StenoError(_UNSAID) from None
+            raise StenoError(UNSAID) from None
         finally:
             self._reading = None
 
@@ -123,7 +127,7 @@ class Work:
         """Refuse what somebody has interrupted since, or cannot begin any more. Raises StenoError."""
         self._bench.check_open()
         if stops != self._stops:
-            raise StenoError(_UNSAID)
+            raise StenoError(UNSAID)
 
     async def retry(self) -> None:
         """Say again what could not be sent, or go on where the record stopped."""
@@ -133,18 +137,31 @@ class Work:
             message = self._unsent()
             if message is None and not self.is_unfinished:
                 self._leave_broken_answer()
-            self._said = None if message is None else words_of(message, {})
-            await self._start(message)
+            if message is None:
+                self._said = None
+                await self._start(None)
+            else:
+                noted = _noted_beside_unsent(bench.conversation)
+                self._said = words_of(message, noted)
+                await self._start(message, noted.get("origin"))
 
     def _leave_broken_answer(self) -> None:
-        """Go back behind what was asked, if the answer was cut off. Raises Missing if not."""
+        """Go back behind what was asked, if the answer was cut off. Raises Missing if not.
+
+        What the person has settled since stays so: the mode, and what is no longer allowed.
+        """
         last = self._last_said()
         payload = None if last is None else last.payload
         is_broken = isinstance(payload, AssistantMessage) and payload.stop_reason in _NOT_WHOLE
         if last is None or last.parent is None or not is_broken:
             raise Missing("retry: everything that was said has been answered; say something else")
+        conversation = self._bench.conversation
+        mode, revoked = conversation.mode, list(_revoked_since(conversation, last))
         with unless_overtaken(self._bench):
-            self._bench.conversation.rewind(last.parent)
+            conversation.rewind(last.parent)
+            set_mode(conversation, mode)
+            for entry in revoked:
+                conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
         self._bench.move()
 
     async def compact(self) -> Entry | None:
@@ -307,3 +324,19 @@ class Work:
                 task.cancel()
             if under_way:
                 await asyncio.wait(under_way, timeout=_PATIENCE_S)
+
+
+def _revoked_since(conversation: Conversation, last: Entry) -> Iterator[Entry]:
+    """Return what takes grants back behind an entry, the earliest first."""
+    since = takewhile(lambda entry: entry is not last, reversed(conversation.past()))
+    return reversed([entry for entry in since if is_revocation(entry)])
+
+
+def _noted_beside_unsent(conversation: Conversation) -> Mapping[str, Any]:
+    """Return what was noted beside the prompt that could not be sent: the branch went back behind it."""
+    went_back = conversation.past()[-1]
+    assert isinstance(went_back.payload, Rewind)
+    entry = conversation.entry(went_back.payload.left)
+    while entry.parent is not None and entry.parent != went_back.parent:
+        entry = conversation.entry(entry.parent)
+    return entry.audit or {}

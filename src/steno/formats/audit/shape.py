@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple, final
 
-from steno.call import AnyToolCall, ToolCall
+from steno.call import AnyToolCall, outside_name
 from steno.content import Opaque
 from steno.entry import Approval, ApprovalStatus, Payload
 from steno.json_object import JsonObject
@@ -76,11 +76,6 @@ class Context:
             if not tool_name or outside_name(call) == tool_name:
                 return id
         return None
-
-
-def outside_name(call: AnyToolCall) -> str:
-    """Return the name that the model used."""
-    return (isinstance(call, ToolCall) and call.original_name) or call.name
 
 
 def usual_decision(payload: Payload) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from steno.call import AnyToolCall
+from steno.call import AnyToolCall, outside_name
 from steno.codec import encode_entry, encode_payload
 from steno.content import Text
 from steno.entry import Entry
@@ -20,7 +20,6 @@ from steno.formats.audit.shape import (
     PAYLOAD,
     Context,
     Verdict,
-    outside_name,
     usual_decision,
 )
 from steno.formats.format import Exported

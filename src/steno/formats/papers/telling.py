@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final, assert_never, final
 
 import msgspec
 
-from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall, outside_name
+from steno.captions import (
+    TOLD_AUDIT,
+    decided_by,
+    name_of,
+    not_understood,
+    noted_of,
+    thoughts_of,
+    unusual_stop,
+)
 from steno.content import (
     Block,
     FileReference,
     Image,
+    ImageBlob,
     ImageData,
     Opaque,
     Resource,
@@ -22,8 +31,7 @@ from steno.content import (
 from steno.entry import Approval, Entry, ModelChange
 from steno.formats.format import Place
 from steno.formats.losses import Losses, Words
-from steno.formats.papers.pointers import name_of
-from steno.formats.papers.remarks import Remarks, decided_by
+from steno.formats.papers.remarks import Remarks
 from steno.formats.papers.story import (
     Answer,
     Decision,
@@ -43,19 +51,17 @@ from steno.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.printable import counted, on_one_line, printable, printable_json
+from steno.printable import counted, moment, on_one_line, printable, printable_json
 from steno.record import Header
-from steno.usage import StopReason, Usage
+from steno.usage import Usage
 from steno.views import spent_by_model, tools_by_call, tools_of
 
 _FOLDED_LINES: Final = 16
 """From so many lines on, a result is folded."""
-_USUAL_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
 _SHOWN_IMAGES: Final = frozenset(
     ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]
 )
 """What everybody's browser can show, and what cannot hold a script."""
-_TOLD_AUDIT: Final = (("by", "actor"), ("from", "origin"))
 _COUNTS: Final = (
     ("input_tokens", "tokens in"),
     ("cache_read_tokens", "of them from a cache"),
@@ -107,11 +113,6 @@ def tell(
         spent=tuple([(on_one_line(name), tokens(one.usage)) for name, one in spent.items()]),
         losses=losses.result(),
     )
-
-
-def moment(time: datetime | None) -> str:
-    """Return a time to the second, in UTC; empty where none is known."""
-    return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def tokens(usage: Usage | None) -> str:
@@ -196,8 +197,8 @@ class _Telling:
                 yield Listing(_PROMPT, printable(block.text), is_folded=True)
             else:
                 yield from self._block(block)
-        if isinstance(message, AssistantMessage) and message.stop_reason not in _USUAL_STOPS:
-            yield Remark(f"stopped: {message.stop_reason}")
+        if isinstance(message, AssistantMessage) and (stopped := unusual_stop(message)):
+            yield Remark(stopped)
 
     def _result(self, result: ToolResultMessage) -> Iterator[Passage]:
         for block in result.content:
@@ -216,8 +217,7 @@ class _Telling:
             case Text():
                 yield Said(printable(block.text))
             case Thinking():
-                gone = "(taken out by the provider)"
-                yield Thoughts(gone if block.redacted else printable(block.text))
+                yield Thoughts(thoughts_of(block))
             case ToolCall() | InvalidToolCall():
                 yield _call(block)
                 if isinstance(block, InvalidToolCall):
@@ -229,14 +229,15 @@ class _Telling:
                 if isinstance(block, Resource) and block.text:
                     yield _listing("what was there", block.text)
             case Opaque():
-                yield Remark(f"not understood: {on_one_line(block.kind)}")
+                yield Remark(not_understood(block))
             case _:
                 assert_never(block)
 
     def _picture(self, image: Image) -> Picture:
-        if not self._is_shown(image) or not isinstance(image.source, ImageData):
-            return Picture(name_of(image))
-        return Picture(name_of(image), image.mime_type or "", image.source.data)
+        if self._is_shown(image) and isinstance(image.source, ImageData):
+            return Picture(name_of(image), image.mime_type or "", image.source.data)
+        is_missing = isinstance(image.source, ImageBlob)  # else it would be here
+        return Picture(f"{name_of(image)}, not at hand" if is_missing else name_of(image))
 
     def _is_shown(self, image: Image) -> bool:
         most, source = self._most_image_bytes, image.source
@@ -263,27 +264,24 @@ class _Telling:
                 names += [] if self._is_shown(block) else [f"content[{number}] (image)"]
         if entry.unknown and entry.is_understood:
             names.append("unknown members")
-        if set(entry.audit or ()).difference(name for _, name in _TOLD_AUDIT):
+        if set(entry.audit or ()).difference(name for _, name in TOLD_AUDIT):
             names.append("audit")
         return names
 
 
 def _facts_of(entry: Entry) -> Iterable[str]:
-    audit = entry.audit or {}
-    noted = [(word, audit.get(name)) for word, name in _TOLD_AUDIT]
     decision = entry.decision if not isinstance(entry.payload, Approval) else None
     facts = [
         moment(entry.time),
         on_one_line(decision or ""),
-        *[f"{word} {on_one_line(who)}" for word, who in noted if isinstance(who, str)],
+        *noted_of(entry),
         tokens(getattr(entry.payload, "usage", None)),
     ]
     return filter(None, facts)
 
 
 def _call(call: AnyToolCall) -> Listing:
-    name = (isinstance(call, ToolCall) and call.original_name) or call.name
-    title = f"calls {on_one_line(name)} ({on_one_line(call.id)})"
+    title = f"calls {on_one_line(outside_name(call))} ({on_one_line(call.id)})"
     try:
         pretty = printable_json(msgspec.json.format(call.arguments.encode(), indent=2)).decode()
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -8,7 +8,7 @@ from typing import Annotated, Final, NamedTuple, assert_never
 import msgspec
 from msgspec import Meta, Struct
 
-from steno.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.call import AnyToolCall, InvalidToolCall, ToolCall, outside_name
 from steno.codec import encode_payload
 from steno.content import Opaque, Text
 from steno.entry import Entry
@@ -163,8 +163,7 @@ def _plain(entry: Entry) -> Iterator[_Plain]:
 
 
 def _call(call: AnyToolCall) -> bytes:
-    name = (isinstance(call, ToolCall) and call.original_name) or call.name
-    return write({"tool_call_id": call.id, "name": name, "arguments": call.arguments})
+    return write({"tool_call_id": call.id, "name": outside_name(call), "arguments": call.arguments})
 
 
 def _result(message: ToolResultMessage) -> bytes:

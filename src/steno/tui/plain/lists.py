@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias, final
 
+from steno.captions import type_of
 from steno.entry import Entry
 from steno.errors import InvalidValue, Missing
 from steno.identity import utc_now
@@ -16,6 +17,7 @@ from steno.printable import age, counted, cut, on_one_line
 from steno.tui.desk import Desk, Kept, Twig, Words
 from steno.tui.plain.voice import Voice
 from steno.tui.screens.comparing import compare
+from steno.tui.screens.entry_words import names_at
 from steno.views import text_of
 
 HINTS: Final = (
@@ -185,16 +187,11 @@ def _about(name: str, *facts: str) -> str:
 
 
 def _head(twig: Twig) -> str:
-    facts = [
-        *([] if twig.is_active else ["elsewhere"]),
-        *[f"label {label}" for label in twig.labels],
-        *[f"branch {name} ends here" for name in twig.branches],
-    ]
+    facts = [*([] if twig.is_active else ["elsewhere"]), *names_at(twig)]
     return " ".join(
         [f"{twig.number}.", on_one_line(twig.kind), *([f"({', '.join(facts)})"] if facts else [])]
     )
 
 
 def _gist(entry: Entry) -> str:
-    kind = type(entry.payload).__name__ if entry.message is None else entry.message.role
-    return on_one_line(f"{kind}: {text_of(entry)[: 10 * _LONGEST]}")
+    return on_one_line(f"{type_of(entry)}: {text_of(entry)[: 10 * _LONGEST]}")

@@ -19,7 +19,7 @@ from typing import Final, TextIO, final
 from steno.agent.events import Recorded
 from steno.errors import InvalidValue, StenoError
 from steno.tui.block import Form
-from steno.tui.commands import Typed, read_command
+from steno.tui.commands import HOW_TO_LEAVE, WORDS_TO_LEAVE, Typed, read_command
 from steno.tui.desk import Desk, DeskEvent, Moved, Reply, Returned, Words
 from steno.tui.plain.asking import Asking, Stale
 from steno.tui.plain.editing import Editor, Interrupted, has_readline
@@ -320,6 +320,8 @@ class _Session:
                 raise InvalidValue("shell: a command is one line; type it without the others")
             if is_shell:
                 await self._desk.shell(text[1:].strip())
+            elif text.strip() in WORDS_TO_LEAVE:
+                self._voice.say("Notice", HOW_TO_LEAVE)
             elif is_typed and (typed := read_command(text)) is not None:
                 await self._command(typed)
             else:
@@ -336,7 +338,7 @@ class _Session:
 
     async def _command(self, typed: Typed) -> None:
         match typed:
-            case Typed("quit" | "exit", _):
+            case Typed("quit", _):
                 self._is_leaving = True
             case Typed("help", _):
                 self._reply(Reply(help_text((*_KEYS, *HINTS)), "help"))
@@ -348,6 +350,7 @@ class _Session:
                 await self._lists.sessions(argument)
             case Typed("model", ""):
                 await self._lists.list_models()
+                self._reply(await self._desk.command("model"))
             case Typed("model", name):
                 self._reply(await self._desk.change_model(self._lists.model_named(name)))
             case Typed(name, argument):

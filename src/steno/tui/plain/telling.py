@@ -6,7 +6,6 @@ Whoever listens cannot look back: a thing is said once, when it is known, and sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Final, final
 
 from steno.agent.events import (
@@ -24,7 +23,7 @@ from steno.entry import Compaction, Entry, Resolution
 from steno.errors import Unresolved
 from steno.event import TextDelta, ThinkingDelta
 from steno.message import AssistantMessage, Message, ToolResultMessage, UserMessage
-from steno.printable import counted, on_one_line
+from steno.printable import counted, dollars, on_one_line
 from steno.tui.block import Form, Kind
 from steno.tui.desk import (
     DeskEvent,
@@ -239,10 +238,4 @@ class Teller:
 
 def _spent(result: RunResult) -> str:
     tokens = counted(result.usage.total_tokens, "token", "tokens")
-    return tokens if result.cost is None else f"{tokens}, {_dollars(result.cost)}"
-
-
-def _dollars(cost: Decimal) -> str:
-    if 0 < cost < Decimal("0.01"):
-        return "less than $0.01"
-    return f"${cost:,.2f}"
+    return tokens if result.cost is None else f"{tokens}, {dollars(result.cost)}"

@@ -6,17 +6,16 @@ from typing import final
 
 from textual.events import Key
 from textual.message import Message
-from textual.widgets import Input
 
-from steno.printable import printable
 from steno.tui.screens.deciding import Attention, Doubt
+from steno.tui.screens.furniture import Line
 
 
 @final
-class AnswerLine(Input):
+class AnswerLine(Line):
     """Takes one line."""
 
-    DEFAULT_CSS = "AnswerLine, AnswerLine:focus { border: none; height: 1; padding: 0; }"
+    DEFAULT_CSS = "AnswerLine { background: $surface; }"
 
     @final
     class Ignored(Message):
@@ -29,14 +28,10 @@ class AnswerLine(Input):
 
     def __init__(self, attention: Attention) -> None:
         """Take who tells keys that are meant from others."""
-        super().__init__(compact=True, select_on_focus=False)
+        super().__init__(select_on_focus=False)
         self._attention = attention
         self.may_be_hasty = False
         """Whether Enter counts right behind a key, unless it was pasted: to deny harms nobody."""
-
-    def validate_value(self, value: str) -> str:
-        """Keep out of the line what a terminal would act on; it may be pasted."""
-        return printable(value).replace("\n", " ")
 
     def on_key(self, event: Key) -> None:
         """Note when keys come."""

@@ -12,10 +12,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from steno.errors import StenoError
-from steno.printable import on_one_line
 from steno.tui.desk import Desk, Twig
 from steno.tui.screens.compare_sheet import Sheet
 from steno.tui.screens.compare_view import CompareView
+from steno.tui.screens.furniture import Remark, Title
 
 _KEYS: Final = "n p differences · ← → side · Enter go there · s swap · Esc"
 
@@ -27,8 +27,6 @@ class CompareScreen(ModalScreen[bool]):
     DEFAULT_CSS = """
     CompareScreen {
         background: $background;
-        #title { background: $panel; padding: 0 1; height: 1; text-style: bold; }
-        #told { height: auto; max-height: 4; padding: 0 1; display: none; color: $error; }
         #keys { height: auto; padding: 0 1; color: $text-muted; }
     }
     """
@@ -47,11 +45,11 @@ class CompareScreen(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         """Put both branches between a title and what there is to be told."""
-        yield Static(Content(f"Compare · {self._sheet.summary}"), id="title")
+        yield Title(f"Compare · {self._sheet.summary}")
         view = CompareView(self._sheet)
         view.chosen = int(self._sheet.names[1] == self._desk.standing.branch)
         yield view
-        yield Static(id="told")
+        yield Remark()
         yield Static(Content(_KEYS), id="keys")
 
     @property
@@ -59,9 +57,7 @@ class CompareScreen(ModalScreen[bool]):
         return self.query_one(CompareView)
 
     def _tell(self, text: str) -> None:
-        told = self.query_one("#told", Static)
-        told.update(Content(on_one_line(text)))
-        told.display = bool(text)
+        self.query_one(Remark).say(text, is_trouble=True)
 
     def action_go(self) -> None:
         """Show what both branches share, or go over to the side that is chosen."""

@@ -22,6 +22,7 @@ from textual.widget import Widget
 from steno.printable import cut, on_one_line
 from steno.tui.screens.compare_sheet import Pair, Sheet, Side
 from steno.tui.screens.differing import Span
+from steno.tui.screens.furniture import WALKING
 
 _SIDE_BY_SIDE: Final = 80
 """How wide the view has to be for two columns."""
@@ -52,12 +53,7 @@ class CompareView(Widget, can_focus=True):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"compare-view--{name}" for name in _STYLES}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "up", show=False),
-        Binding("down", "move(1)", "down", show=False),
-        Binding("pageup", "page(-1)", "page up", show=False),
-        Binding("pagedown", "page(1)", "page down", show=False),
-        Binding("home", "edge(False)", "first", show=False),
-        Binding("end", "edge(True)", "last", show=False),
+        *WALKING,
         Binding("left", "choose(0)", "left branch", show=False),
         Binding("right", "choose(1)", "right branch", show=False),
         Binding("n", "difference(1)", "next difference", show=False),

@@ -1,19 +1,20 @@
-"""An entry in words, for whoever looks at a tree or compares two branches. Everything is printable."""
+"""An entry in words, for whoever looks at a tree or compares two branches.
+
+Everything is printable. Knows no widget: whoever reads line by line reads the same.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Final
 
-from textual.content import Content
-
+from steno.captions import decided_by
 from steno.printable import on_one_line, printable
 from steno.tui.desk import Twig
 from steno.views import decision_of, text_of
 
 _LONGEST: Final = 20_000
 """How many characters of one entry are shown; a terminal is no place to read more."""
-_MUTED: Final = "$text-muted"
 
 
 def head_of(twig: Twig) -> str:
@@ -31,18 +32,18 @@ def words_of(twig: Twig) -> str:
     return shown if rest <= 0 else f"{shown}\n… {rest:,} more characters"
 
 
-def describe(twig: Twig) -> Content:
-    """Return everything about an entry that a person may want to know, from top to bottom."""
-    facts = [
-        _moment(twig.entry.time),
-        _decision(twig),
+def facts_of(twig: Twig) -> list[str]:
+    """Return what a person may want to know about an entry, besides what it says."""
+    facts = [_moment(twig.entry.time), _decision(twig), *names_at(twig)]
+    return [fact for fact in facts if fact]
+
+
+def names_at(twig: Twig) -> list[str]:
+    """Return which labels an entry has, and which branches end there."""
+    return [
         *[f"label {on_one_line(label)}" for label in twig.labels],
         *[f"branch {on_one_line(name)} ends here" for name in twig.branches],
     ]
-    told = "\n".join(filter(None, facts))
-    return Content.assemble(
-        (head_of(twig), "bold"), "\n", (f"{told}\n" if told else "", _MUTED), "\n", words_of(twig)
-    )
 
 
 def _moment(time: datetime | None) -> str:
@@ -53,6 +54,5 @@ def _decision(twig: Twig) -> str:
     decision = decision_of(twig.entry)
     if decision is None:
         return ""
-    payload = twig.entry.payload
-    by = getattr(payload, "actor", None) or getattr(payload, "rule", None)
-    return on_one_line(f"{decision} by {by}" if by else decision)
+    by = decided_by(twig.entry.payload)
+    return on_one_line(decision) + (f" by {by}" if by else "")

@@ -17,7 +17,6 @@ from rich.segment import Segment
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen
@@ -25,8 +24,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input, Static
 
-from steno.printable import counted, on_one_line
+from steno.printable import counted
 from steno.tui.block import Form
+from steno.tui.screens.furniture import Line, Title
 from steno.tui.transcript.diff import diff_lines
 from steno.tui.transcript.lines import broken, strip
 from steno.tui.transcript.look import PARTS, PREFIX, STYLE_SHEET, Look
@@ -212,13 +212,10 @@ class PagerScreen(ModalScreen[None]):
     DEFAULT_CSS = """
     PagerScreen {
         background: $background; overflow: hidden;
-        & > .pager--title { padding: 0 1; background: $panel; text-style: bold; height: 1;
-            margin-bottom: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > Title { margin-bottom: 1; }
         & > .pager--foot { padding: 0 1; color: $text-muted; background: $panel; }
-        & > Input, & > Input:focus { border: none; height: 1; padding: 0 1; background: $panel; }
-        & > Input { display: none; }
-        & > Input > .input--placeholder { color: $text-muted; }
-        & > Input.-open { display: block; }
+        & > Line { display: none; padding: 0 1; }
+        & > Line.-open { display: block; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -231,11 +228,10 @@ class PagerScreen(ModalScreen[None]):
 
     def __init__(self, reply: Readable) -> None:
         super().__init__()
-        title = on_one_line(reply.title)
-        self._title = Static(Content(title), classes="pager--title")
-        self._title.display = bool(title)
+        self._title = Title(reply.title)
+        self._title.display = bool(reply.title.strip())
         self._text = PagerText(reply)
-        self._input = Input(placeholder="words to find", select_on_focus=False)
+        self._input = Line(placeholder="words to find", select_on_focus=False)
         self._foot = Static(markup=False, classes="pager--foot")
 
     def compose(self) -> ComposeResult:

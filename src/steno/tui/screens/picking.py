@@ -1,4 +1,4 @@
-"""Small windows in which a person picks one of several things, or types a line.
+"""A small window in which a person picks one of several things.
 
 What is typed filters the list below it, and the arrow keys move through the list meanwhile. Rows
 are drawn when they are seen and for the width that there is, so that thousands cost little.
@@ -24,14 +24,13 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from steno.printable import cut, on_one_line, width_of
+from steno.tui.screens.furniture import Line, Window
 
 Draw: TypeAlias = Callable[[int, Style], Sequence[Content]]
 """Returns the lines of a row for a width, of which none may be wider; gets a style for details."""
 
 _MOST_OF_A_NAME: Final = 1000
 """Nobody reads more of a name, and making it harmless takes time."""
-
-
 _DETAIL: Final = 0.8
 """How strong the colour of a detail is, next to that of a name."""
 
@@ -81,8 +80,7 @@ class FilteredList(Vertical):
     DEFAULT_CSS = """
     FilteredList {
         height: 1fr;
-        & > Input, & > Input:focus { border: none; height: 1; padding: 0 1; background: $panel; }
-        & > Input > .input--placeholder { color: $text-muted; }
+        & > Line { padding: 0 1; }
         & > OptionList {
             height: 1fr; border: none; padding: 0; background: transparent;
             scrollbar-size-vertical: 1; scrollbar-gutter: stable; text-wrap: nowrap; text-overflow: ellipsis;
@@ -112,7 +110,7 @@ class FilteredList(Vertical):
 
     def __init__(self, placeholder: str = "") -> None:
         super().__init__()
-        self._input = Input(placeholder=placeholder, select_on_focus=False)
+        self._input = Line(placeholder=placeholder, select_on_focus=False)
         self._list = OptionList(markup=False)
         self._list.can_focus = False
 
@@ -184,10 +182,7 @@ class PickScreen(ModalScreen[str | None]):
     DEFAULT_CSS = """
     PickScreen {
         align: center middle;
-        & > Vertical {
-            width: 80; max-width: 100%; max-height: 90%; padding: 0 1;
-            background: $surface; border: round $primary;
-        }
+        & > Window { width: 80; max-height: 90%; }
         & .picking--note { height: 1; color: $text-muted; }
     }
     """
@@ -205,7 +200,7 @@ class PickScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """Build it; see Widget."""
-        with Vertical() as window:
+        with Window() as window:
             window.border_title = Content(on_one_line(self._title))
             window.styles.height = len(self._all) + 4  # the border, the filter, the note
             yield self._list
@@ -247,43 +242,3 @@ class PickScreen(ModalScreen[str | None]):
 def _holds(one: Choice, words: Sequence[str]) -> bool:
     text = f"{one.text} {one.about}".lower()
     return all(word in text for word in words)
-
-
-# -- a line ------------------------------------------------------------------------------------
-
-
-@final
-class LineScreen(ModalScreen[str | None]):
-    """Asks for a line below what is on the screen; its result is what was typed, or None for Esc."""
-
-    DEFAULT_CSS = """
-    LineScreen {
-        align: left bottom; background: transparent;
-        & > Vertical {
-            height: auto; padding: 0 1; background: $panel; border-top: heavy $primary;
-        }
-        & Input, & Input:focus { border: none; height: 1; padding: 0; background: $panel; }
-        & Input > .input--placeholder { color: $text-muted; }
-    }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
-
-    def __init__(self, question: str, value: str = "", *, placeholder: str = "") -> None:
-        super().__init__()
-        self._question = question
-        self._value = value
-        self._placeholder = placeholder
-
-    def compose(self) -> ComposeResult:
-        """Build it; see Widget."""
-        with Vertical():
-            yield Static(on_one_line(self._question), markup=False)
-            yield Input(
-                on_one_line(self._value),
-                placeholder=self._placeholder,
-                select_on_focus=False,
-            )
-
-    @on(Input.Submitted)
-    def _enter(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip())

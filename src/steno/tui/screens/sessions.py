@@ -26,7 +26,9 @@ from steno.errors import StenoError
 from steno.identity import utc_now
 from steno.printable import age, counted, on_one_line, width_of
 from steno.tui.desk import Kept, Shelf, Standing
-from steno.tui.screens.picking import FilteredList, LineScreen, Row, shown_name
+from steno.tui.screens.asking import LineScreen
+from steno.tui.screens.furniture import Title
+from steno.tui.screens.picking import FilteredList, Row, shown_name
 
 _PAUSE_S: Final = 0.15
 """How long nobody types before the search begins."""
@@ -133,7 +135,6 @@ class SessionsScreen(ModalScreen[bool]):
     SessionsScreen {
         background: $background; overflow: hidden;
         & > Static { padding: 0 1; }
-        & > .sessions--title { background: $panel; text-style: bold; }
         & > .sessions--note { height: auto; max-height: 3; color: $text-muted; }
         & > .sessions--note.-trouble { color: $text-error; }
         & > .sessions--hints { color: $text-muted; background: $panel; }
@@ -159,7 +160,7 @@ class SessionsScreen(ModalScreen[bool]):
         self._is_here_only = False
         self._is_busy = False
         self._pause: Timer | None = None
-        self._title = Static(markup=False, classes="sessions--title")
+        self._title = Title()
         self._list = FilteredList("type to search titles and what was said")
         self._note = Static(markup=False, classes="sessions--note")
 
@@ -293,7 +294,7 @@ class SessionsScreen(ModalScreen[bool]):
         self.dismiss(True)
 
     async def _rename(self, kept: Kept) -> None:
-        asking = LineScreen("Another title (Enter takes it, Esc leaves it)", kept.title)
+        asking = LineScreen("Another title", str.strip, default=kept.title, is_offer=False)
         if title := await self.app.push_screen_wait(asking):
             await self._desk.shelf.rename(kept.id, title)
             await self._fetch(self._list.typed, kept.id)
@@ -301,10 +302,8 @@ class SessionsScreen(ModalScreen[bool]):
     async def _delete(self, kept: Kept) -> None:
         name = shown_name(kept.title, 60) or "(no title)"
         facts = f"{age(kept.changed_at, utc_now())}, {counted(kept.entries, 'entry', 'entries')}"
-        asking = LineScreen(
-            f"Delete “{name}” ({facts}) for good? y and Enter deletes it, all else keeps it.",
-            placeholder="n",
-        )
+        question = f"Delete “{name}” ({facts}) for good?"
+        asking = LineScreen(question, str.strip, keys="y and Enter deletes it, all else keeps it")
         if (await self.app.push_screen_wait(asking) or "").lower() not in {"y", "yes"}:
             self._say(f"kept “{name}”")
             return

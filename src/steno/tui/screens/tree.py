@@ -19,10 +19,12 @@ from textual.widgets import Static
 from steno.errors import Missing, StenoError
 from steno.message import UserMessage
 from steno.printable import counted, on_one_line
+from steno.record import free_name
 from steno.tui.desk import Candidate, Desk, Twig, Words
-from steno.tui.screens.asking_name import NameScreen, branch_name, free_name, label_text
+from steno.tui.screens.asking import LineScreen, branch_name, label_text
 from steno.tui.screens.compare import CompareScreen
-from steno.tui.screens.entry_words import describe
+from steno.tui.screens.entry_words import facts_of, head_of, words_of
+from steno.tui.screens.furniture import Remark, Title
 from steno.tui.screens.picking import PickScreen
 from steno.tui.screens.tree_view import TreeView
 
@@ -57,7 +59,6 @@ class TreeScreen(ModalScreen[TreeResult]):
     DEFAULT_CSS = """
     TreeScreen {
         background: $background;
-        #title { background: $panel; padding: 0 1; height: 1; text-style: bold; }
         #panes { height: 1fr; layout: vertical; }
         #detail { display: none; height: 50%; padding: 0 1; background: $surface; }
         &.-narrow.-toggled #detail { display: block; border-top: solid $panel; }
@@ -68,8 +69,6 @@ class TreeScreen(ModalScreen[TreeResult]):
         &.-wide TreeView { width: 3fr; }
         &.-wide.-toggled #detail { display: none; }
         #detail:focus { background: $panel; }
-        #told { height: auto; max-height: 4; padding: 0 1; display: none; }
-        #told.-trouble { color: $error; }
         #keys { height: auto; padding: 0 1; color: $text-muted; }
     }
     """
@@ -102,12 +101,12 @@ class TreeScreen(ModalScreen[TreeResult]):
 
     def compose(self) -> ComposeResult:
         """Put the tree and an entry between a title and what there is to be told."""
-        yield Static(id="title")
+        yield Title()
         with Container(id="panes"):
             yield TreeView()
             with VerticalScroll(id="detail"):
                 yield Static(id="entry")
-        yield Static(id="told")
+        yield Remark()
         yield Static(Content(_KEYS), id="keys")
 
     def on_mount(self) -> None:
@@ -138,23 +137,20 @@ class TreeScreen(ModalScreen[TreeResult]):
         how_many = counted(len(twigs), "entry", "entries")
         branches = counted(len(names), "branch", "branches")
         title = f"Tree of {on_one_line(standing.title) or 'this session'} · {how_many} · {branches}"
-        self.query_one("#title", Static).update(Content(title))
+        self.query_one(Title).update(title)
 
     def on_tree_view_moved(self) -> None:
         """Show the entry that the cursor is at."""
         twig = self._view.twig
         folded = Content("" if self._view.line is None else "Enter shows what is folded here")
-        self.query_one("#entry", Static).update(folded if twig is None else describe(twig))
+        self.query_one("#entry", Static).update(folded if twig is None else _described(twig))
         self.query_one("#detail").scroll_home(animate=False)
 
     # -- telling -----------------------------------------------------------------------------
 
     def _tell(self, text: str, *, is_trouble: bool = False) -> None:
         """Say something at the bottom; nothing takes back what was said."""
-        told = self.query_one("#told", Static)
-        told.update(Content(on_one_line(text)))
-        told.set_class(is_trouble, "-trouble")
-        told.display = bool(text)
+        self.query_one(Remark).say(text, is_trouble=is_trouble)
 
     def _here(self) -> Twig | None:
         """Return the twig that a key is about; say so where there is none."""
@@ -222,7 +218,7 @@ class TreeScreen(ModalScreen[TreeResult]):
             return TreeResult(moved=True)
 
         question = f"A branch from #{twig.number} on, called"
-        self._ask(NameScreen(question, fork, default=free_name("fork", names)))
+        self._ask(LineScreen(question, fork, default=free_name("fork", names)))
 
     def action_edit(self) -> None:
         """Say a message of the person otherwise, in a new branch that begins before it."""
@@ -239,9 +235,9 @@ class TreeScreen(ModalScreen[TreeResult]):
             return TreeResult(words, moved=True)
 
         question = f"Say #{twig.number} otherwise, in a branch called"
-        self._ask(NameScreen(question, fork, default=free_name("edit", names)))
+        self._ask(LineScreen(question, fork, default=free_name("edit", names)))
 
-    def _ask(self, screen: NameScreen[TreeResult]) -> None:
+    def _ask(self, screen: LineScreen[TreeResult]) -> None:
         """Ask for the name of a branch, and go there."""
 
         def done(result: TreeResult | None) -> None:
@@ -267,7 +263,7 @@ class TreeScreen(ModalScreen[TreeResult]):
             if is_done:
                 self.reload()
 
-        self.app.push_screen(NameScreen(f"Call #{twig.number}", label), done)
+        self.app.push_screen(LineScreen(f"Call #{twig.number}", label), done)
 
     def action_search(self) -> None:
         """Ask for words, and go to where they stand."""
@@ -277,7 +273,7 @@ class TreeScreen(ModalScreen[TreeResult]):
             return True
 
         self._tell("")
-        self.app.push_screen(NameScreen("Search for", search, default=self._view.words))
+        self.app.push_screen(LineScreen("Search for", search, default=self._view.words))
 
     def action_again(self, step: int) -> None:
         """Go to where the words stand next, or stood before."""
@@ -364,3 +360,11 @@ class TreeScreen(ModalScreen[TreeResult]):
             self.action_keys()
         else:
             self.dismiss(TreeResult())
+
+
+def _described(twig: Twig) -> Content:
+    """Return everything about an entry that a person may want to know, from top to bottom."""
+    facts = "".join([f"{fact}\n" for fact in facts_of(twig)])
+    return Content.assemble(
+        (head_of(twig), "bold"), "\n", (facts, "$text-muted"), "\n", words_of(twig)
+    )

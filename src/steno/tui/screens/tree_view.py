@@ -23,6 +23,7 @@ from textual.strip import Strip
 
 from steno.printable import cut, on_one_line, width_of
 from steno.tui.desk import Twig
+from steno.tui.screens.furniture import WALKING
 from steno.tui.screens.tree_lines import Line, TreeLines
 
 _PIECES: Final = ("rails", "mark", "number", "kind", "active", "label", "branch", "gist", "found")
@@ -61,12 +62,7 @@ class TreeView(ScrollView, can_focus=True):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"tree-view--{name}" for name in (*_PIECES, "cursor")}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "up", show=False),
-        Binding("down", "move(1)", "down", show=False),
-        Binding("pageup", "page(-1)", "page up", show=False),
-        Binding("pagedown", "page(1)", "page down", show=False),
-        Binding("home", "edge(False)", "first", show=False),
-        Binding("end", "edge(True)", "last", show=False),
+        *WALKING,
         Binding("left", "hop(-1)", "where branches part before", show=False),
         Binding("right", "hop(1)", "where branches part next", show=False),
     ]

@@ -1,4 +1,4 @@
-"""The images of a conversation: fetched when they are drawn, drawn in a thread, and a few kept.
+"""The images of a conversation: read and drawn in a thread when they are seen, and a few kept.
 
 A session may hold hundreds, so nobody asks for the bytes of one that is not looked at. It knows
 blocks and no widget; what takes long to load is loaded with the first image.
@@ -22,11 +22,13 @@ from steno.tui.transcript.drawing import Pictures
 KEPT: Final = 64
 """How many images stay drawn."""
 
-ImageOf: TypeAlias = Callable[[str, int], bytes | None]
-"""Returns the bytes of an image: by its entry, and its number among the parts there."""
+Reads: TypeAlias = Callable[[], bytes | None]
+"""Returns the bytes of an image, in any thread; None if they cannot be read."""
+ImageOf: TypeAlias = Callable[[str, int], Reads | None]
+"""Returns what reads an image: by its entry, and its number among the parts there."""
 
 
-def no_image(entry: str, number: int) -> bytes | None:
+def no_image(entry: str, number: int) -> Reads | None:
     """Return nothing: nobody has any images."""
     return None
 
@@ -59,24 +61,27 @@ class Gallery:
             if (found := self._drawn.get(key)) is not None:
                 return found
             if key not in self._awaited:
-                data = self.image_of(*image)
-                if data is None:
+                read = self.image_of(*image)
+                if read is None:
                     return []  # it may be at hand later
                 self._awaited[key] = set()
-                self._start(self._draw(data, key))
+                self._start(self._draw(read, key))
             self._awaited[key].add(block)
             return [Strip([Segment("[image …]", Style(dim=True))])]
 
         return picture
 
-    async def _draw(self, data: bytes, key: tuple[ImageAt, int]) -> None:
-        self._drawn[key] = await asyncio.to_thread(_draw_image, data, key[1], self._has_colours())
+    async def _draw(self, read: Reads, key: tuple[ImageAt, int]) -> None:
+        self._drawn[key] = await asyncio.to_thread(_draw_image, read, key[1], self._has_colours())
         for block in self._awaited.pop(key):
             self._changed(block)
 
 
-def _draw_image(data: bytes, width: int, has_colours: bool) -> Sequence[Strip]:
-    """Draw an image; to load who can do so takes time as well."""
+def _draw_image(read: Reads, width: int, has_colours: bool) -> Sequence[Strip]:
+    """Read and draw an image; to load who can do so takes time as well."""
+    data = read()
+    if data is None:
+        return [Strip([Segment("[image; it cannot be read]")])]
     try:
         draw = import_module("steno.tui.transcript.image").draw_image
     except ImportError:

@@ -1,0 +1,146 @@
+"""Grants at the desk: what is allowed for the session can be listed, and taken back one by one."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from steno.agent import Recorded
+from steno.agent.permission import is_revocation
+from steno.cli.grants import GrantsFile
+from steno.entry import Mode
+from steno.errors import Conflict, Missing
+from steno.event import TextDelta
+from steno.ports import Scope
+from steno.store import open_store
+from steno.tui.desk import Words
+from tests.cli.desk.seated import Person, run, seated
+from tests.cli.headless import make_project, speaking
+from tests.cli.pointing import check_sound
+from tests.cli.vendor import Call
+
+pytestmark = pytest.mark.requirement("S4-15", "S2-18")
+RULE = "write(out/**)"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = make_project(tmp_path, monkeypatch)
+    (folder / "out").mkdir()
+    return folder
+
+
+def write(id: str) -> list[Call]:
+    return [Call("write", {"path": f"out/{id}.txt", "content": "x\n"}, id)]
+
+
+async def permissions(person: Person, argument: str = "") -> str:
+    return (await person.desk.command("permissions", argument)).text
+
+
+async def grant(person: Person, id: str) -> None:
+    """Let the model write a file, and allow that for the session."""
+    before = len(person.told(Recorded))
+    await person.desk.say(Words("Write."))
+    await person.asked(id)
+    person.allow(id, scope=Scope.SESSION)
+    await person.until(lambda: not person.desk.is_running)
+    assert len(person.told(Recorded)) > before
+
+
+def test_a_grant_is_listed_with_a_number_and_taken_back_by_it_and_the_next_call_asks(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            await grant(person, "c1")
+            takes_one_back = "`/permissions revoke N` takes one back"
+            listed = f"**Allowed in this session**, {takes_one_back}:\n\n1. `{RULE}`"
+            assert listed in await permissions(person)
+            with pytest.raises(Missing, match="revoke: 1 rule is allowed in this session"):
+                await permissions(person, "revoke 2")
+            told = await permissions(person, "revoke 1")
+            assert told == f"No longer allowed for this session: `{RULE}`"
+            assert [is_revocation(one.entry) for one in person.told(Recorded)].count(True) == 1
+            assert "Allowed in this session" not in await permissions(person)
+            await grant(person, "c2")
+
+    async def go_on() -> None:
+        async with seated(project, continues=True) as person:
+            assert await permissions(person, "revoke 1")
+        async with seated(project, continues=True) as person:
+            assert "Allowed in this session" not in await permissions(person)
+            await grant(person, "c3")
+
+    with speaking(home, write("c1"), "Done.", write("c2"), "Done.", write("c3"), "Done."):
+        run(main())
+        run(go_on())
+    check_sound()
+
+
+def test_a_rule_is_taken_back_from_wherever_it_is_allowed_or_from_the_session_alone(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            await grant(person, "c1")
+            GrantsFile(project).add(RULE, Scope.PROJECT)
+            await person.desk.command("fork", "aside")
+            with pytest.raises(Missing, match="it is in this session: /permissions revoke 1"):
+                await permissions(person, f"revoke {RULE} user")
+            told = await permissions(person, f"revoke {RULE} session")
+            others = "Its other branches keep what was allowed there."
+            assert told == f"No longer allowed for this session: `{RULE}`. {others}"
+            assert GrantsFile(project).rules() == (RULE,)
+            person.desk.branches.switch("main")
+            told = await permissions(person, f"revoke {RULE}")
+            assert told.startswith(f"No longer allowed for this session and this project: `{RULE}`")
+            assert GrantsFile(project).rules() == ()
+
+    with speaking(home, write("c1"), "Done."):
+        run(main())
+
+
+def test_a_grant_cannot_be_taken_back_where_another_program_has_gone_on(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            await grant(person, "c1")
+            with open_store() as store:
+                [header] = store.headers()
+                store.open(header.id).change_mode(Mode.PLAN)
+            with pytest.raises(Conflict, match="another program has gone on with it"):
+                await permissions(person, "revoke 1")
+
+    with speaking(home, write("c1"), "Done."):
+        run(main())
+
+
+def test_what_was_settled_since_an_answer_was_cut_off_stays_so_when_it_is_tried_again(
+    project: Path, home: Path
+) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with seated(project) as person:
+            await grant(person, "c1")
+            before = len(person.told(TextDelta))
+            await person.desk.say(Words("Tell me."))
+            await person.until(lambda: len(person.told(TextDelta)) > before)
+            person.desk.interrupt()
+            await person.until(lambda: not person.desk.is_running)
+            gate.set()
+            await permissions(person, "revoke 1")
+            person.desk.change_mode(Mode.PLAN)
+            await person.desk.command("retry")
+            await person.until(lambda: not person.desk.is_running)
+            assert person.said[-2:] == ["Tell me.", "The end."]
+            assert person.desk.standing.mode is Mode.PLAN
+            assert "Allowed in this session" not in await permissions(person)
+
+    with speaking(home, write("c1"), "Done.", ["Once upon", gate, " a time"], "The end."):
+        run(main())
+    check_sound()
