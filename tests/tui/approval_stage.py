@@ -1,4 +1,4 @@
-"""A small app around an approval panel, a clock that a test moves, and calls to decide about."""
+"""A small app around an approval panel, and calls to decide about."""
 
 from __future__ import annotations
 
@@ -15,17 +15,10 @@ from steno.ports import Capability, Question, Verdict
 from steno.tui.desk import DeskEvent, Pending
 from steno.tui.screens.approvals import ApprovalPanel
 from tests.tui.fake_desk import FakeDesk
+from tests.tui.quiet import Clock
 
 LONG_ENOUGH_S = 1.0
 """After which a key is neither too soon nor part of a word."""
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Stage(App[None]):
@@ -96,15 +89,6 @@ class Stage(App[None]):
         self.clock.now += LONG_ENOUGH_S
 
 
-async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
-    """Wait for something that comes by itself, but not for ever."""
-    for _ in range(200):
-        if condition():
-            return
-        await pilot.pause(0.025)
-    raise AssertionError("it did not come")
-
-
 def asked(
     id: str = "call_1",
     name: str = "bash",
@@ -135,7 +119,7 @@ def play(stage: Stage, scene: Play, size: tuple[int, int] = (100, 30)) -> None:
     """Play a scene on a screen of some size."""
 
     async def run() -> None:
-        async with stage.run_test(size=size) as pilot:
+        async with stage.run_test(size=size, notifications=True) as pilot:
             await pilot.pause()
             await scene(stage, pilot)
 

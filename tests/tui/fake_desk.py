@@ -12,6 +12,7 @@ from typing import Any
 
 from steno import Conversation, StenoError
 from steno.call import ToolCall
+from steno.captions import type_of
 from steno.entry import Entry, Mode
 from steno.errors import Missing
 from steno.message import ChatMessage, UserMessage
@@ -68,7 +69,7 @@ class FakeBranches:
                         rails="" if entry.id in active else rails,
                         entry=entry,
                         number=len(twigs) + 1,
-                        kind=type(entry.payload).__name__,
+                        kind=type_of(entry),
                         gist=" ".join(text_of(entry).split()),
                         labels=tuple(labels.get(entry.id, ())),
                         branches=tuple(heads.get(entry.id, ())),

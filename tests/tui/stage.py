@@ -14,6 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from steno.tui.themes import THEMES
+from tests.tui.quiet import until
 
 T = TypeVar("T")
 SIZES: Final = ((60, 20), (80, 24), (120, 30))
@@ -53,13 +54,6 @@ class Stage(App[None]):
     @property
     def text(self) -> str:
         return "\n".join(self.lines)
-
-
-async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
-    """Wait for something to become true, but not for ever."""
-    async with asyncio.timeout(20):
-        while not condition():
-            await pilot.pause(0.01)
 
 
 def show(

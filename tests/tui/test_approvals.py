@@ -10,8 +10,9 @@ from textual.screen import Screen
 
 from steno.errors import Conflict
 from steno.ports import Scope, Verdict
-from tests.tui.approval_stage import Stage, asked, play, until, waiting
+from tests.tui.approval_stage import Stage, asked, play, waiting
 from tests.tui.fake_desk import FakeDesk
+from tests.tui.quiet import until
 
 pytestmark = pytest.mark.requirement("S2-18")
 TOLD = "bash(git log *) is allowed for {} until revoked; /permissions shows it"

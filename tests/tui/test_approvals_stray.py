@@ -10,7 +10,8 @@ from textual.pilot import Pilot
 
 from steno.ports import Verdict
 from steno.tui.screens.deciding import Attention, Doubt
-from tests.tui.approval_stage import Clock, Stage, asked, play, waiting
+from tests.tui.approval_stage import Stage, asked, play, waiting
+from tests.tui.quiet import Clock
 
 pytestmark = pytest.mark.requirement("S2-18")
 

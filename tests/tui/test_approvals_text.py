@@ -21,8 +21,9 @@ from steno.tui.screens.call_text import (
     lines_of_all,
     quoted,
 )
-from tests.tui.approval_stage import Stage, asked, play, until, waiting
+from tests.tui.approval_stage import Stage, asked, play, waiting
 from tests.tui.fake_desk import FakeDesk
+from tests.tui.quiet import until
 from tests.tui.stage import Stage as Empty
 from tests.tui.stage import least_contrast
 

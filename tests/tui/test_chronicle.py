@@ -24,7 +24,7 @@ from steno.agent import (
 )
 from steno.agent.limits import Ending, RunResult
 from steno.content import FileReference, Image, ImageData, ImageFile, Text, Thinking
-from steno.entry import Mode, Resolution, ResolutionStatus
+from steno.entry import Mode, Repair, Resolution, ResolutionStatus
 from steno.errors import Overloaded
 from steno.event import TextDelta
 from steno.message import AssistantMessage, ToolResultMessage, UserMessage
@@ -260,6 +260,14 @@ def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record()
     assert sheet.seen() == read_back(conversation).seen()
     (block,) = sheet.of(Kind.SHELL)
     assert (block.head, block.body, block.state) == ("$ ls", "a.py\n", State.DONE)
+
+
+def test_a_grant_that_was_taken_back_is_a_change_of_course() -> None:
+    conversation = Conversation([ChatMessage.user("Go.")])
+    revoked = Repair(code="grant_revoked", explanation="write is no longer allowed")
+    conversation.append(revoked, decision="revoked", audit={"revoked": "write"})
+    (block,) = read_back(conversation).of(Kind.MARK)
+    assert block.head == "write is no longer allowed"
 
 
 def test_a_command_that_is_recorded_leaves_the_next_one_running() -> None:

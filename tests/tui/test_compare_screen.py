@@ -55,10 +55,10 @@ def test_two_branches_are_shown_beside_each_other() -> None:
             "▸ main ◂ other",
             "shares 2 entries up to #2 · Enter shows them",
             "",
-            "▌#5 UserMessage ≠ #3 UserMessage",
+            "▌#5 user ≠ #3 user",
             "▌and hidden ones │ and by age",
             "",
-            "#6 AssistantMessage ≠ #4 AssistantMessage",
+            "#6 assistant ≠ #4 assistant",
             "use ls -a │ use ls -t",
         ]
 
@@ -68,9 +68,9 @@ def test_two_branches_are_shown_beside_each_other() -> None:
 def test_where_it_is_narrow_one_stands_below_the_other() -> None:
     async def scene(play: Play) -> None:
         assert play.lines[4:8] == [
-            "▌1 #5 UserMessage",
+            "▌1 #5 user",
             "▌1 and hidden ones",
-            "▌2 #3 UserMessage",
+            "▌2 #3 user",
             "▌2 and by age",
         ]
         assert "Esc" in play.lines[-1]
@@ -80,7 +80,7 @@ def test_where_it_is_narrow_one_stands_below_the_other() -> None:
 
 def test_what_is_the_same_is_shown_once_where_it_is_narrow() -> None:
     async def scene(play: Play) -> None:
-        assert play.lines[4:7] == ["▌= #23 UserMessage", "▌= question 0", ""]
+        assert play.lines[4:7] == ["▌= #23 user", "▌= question 0", ""]
 
     desk = long_desk(10)
     play(screen(desk), scene, size=NARROW)
@@ -106,7 +106,7 @@ def test_an_entry_that_only_one_branch_has_stands_alone() -> None:
 
     async def scene(play: Play) -> None:
         await play.press("end")
-        assert play.line("#7 UserMessage").rstrip().endswith("≠")
+        assert play.line("#7 user").rstrip().endswith("≠")
         assert play.line("and colours").rstrip().endswith("│")
 
     play(screen(desk), scene, size=WIDE)
@@ -269,7 +269,7 @@ def test_swapping_keeps_the_branch_that_was_chosen() -> None:
     async def scene(play: Play) -> None:
         await play.press("right", "s")
         assert play.lines[1].split() == ["▸", "other", "◂", "main"]
-        assert " ".join(play.line("#3").split()) == "▌#3 UserMessage ≠ #5 UserMessage"
+        assert " ".join(play.line("#3").split()) == "▌#3 user ≠ #5 user"
         await play.press("enter")
 
     assert play(screen(desk), scene, size=WIDE) is True

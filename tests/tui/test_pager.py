@@ -11,7 +11,8 @@ from steno.tui.commands import COMMANDS
 from steno.tui.desk import Reply
 from steno.tui.screens.help import KEYS, help_text
 from steno.tui.screens.pager import PagerScreen
-from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast, show, until
+from tests.tui.quiet import until
+from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast, show
 
 LONG = "\n".join(f"line {number} of many" for number in range(1, 501))
 

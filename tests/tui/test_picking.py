@@ -6,8 +6,10 @@ import pytest
 from textual.pilot import Pilot
 
 from steno.tui.desk import Candidate
-from steno.tui.screens.picking import LineScreen, PickScreen
-from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast, show, until
+from steno.tui.screens.asking import LineScreen
+from steno.tui.screens.picking import PickScreen
+from tests.tui.quiet import until
+from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast, show
 
 MODELS = [
     Candidate("offline/steno", "no model"),
@@ -143,7 +145,7 @@ def test_a_line_begins_with_what_there_is_and_is_taken_with_enter() -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == ["one two"]
 
-    show(LineScreen("Another title?", "one"), play)
+    show(LineScreen("Another title?", str.strip, default="one", is_offer=False), play)
 
 
 def test_a_line_is_left_alone_with_escape() -> None:
@@ -153,4 +155,4 @@ def test_a_line_is_left_alone_with_escape() -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == [None]
 
-    show(LineScreen(HOSTILE, HOSTILE), play, size=(60, 20))
+    show(LineScreen(HOSTILE, str.strip, default=HOSTILE), play, size=(60, 20))

@@ -13,10 +13,11 @@ from steno.errors import Missing, StenoError
 from steno.identity import utc_now
 from steno.printable import age
 from steno.tui.desk import Kept
-from steno.tui.screens.picking import LineScreen
+from steno.tui.screens.asking import LineScreen
 from steno.tui.screens.sessions import SessionsScreen
 from tests.tui.fake_desk import FakeDesk, FakeShelf
-from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast, show, until
+from tests.tui.quiet import until
+from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast, show
 
 
 class GatedShelf(FakeShelf):

@@ -12,10 +12,12 @@ import pytest
 from textual.pilot import Pilot
 
 from steno.entry import Mode
+from steno.printable import dollars
 from steno.tui.desk import Standing
-from steno.tui.status import StatusLine, short_cost, short_count
+from steno.tui.status import StatusLine, short_count
 from steno.usage import Usage
-from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast, until
+from tests.tui.quiet import until
+from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast
 
 STANDING = Standing(
     session="0198",
@@ -238,7 +240,7 @@ def test_large_numbers_are_short(number: int, short: str) -> None:
     [("0", "$0"), ("0.00001", "<$0.0001"), ("0.0123", "$0.0123"), ("12.346", "$12.35")],
 )
 def test_costs_are_as_exact_as_they_are_interesting(cost: str, short: str) -> None:
-    assert short_cost(Decimal(cost)) == short
+    assert dollars(Decimal(cost)) == short
 
 
 def test_what_the_first_paint_needs_loads_nothing_heavy() -> None:

@@ -13,7 +13,7 @@ from steno import ChatMessage
 from steno.entry import Approval, ApprovalStatus
 from steno.errors import Damaged
 from steno.tui.desk import Words
-from steno.tui.screens.asking_name import NameScreen
+from steno.tui.screens.asking import LineScreen
 from steno.tui.screens.compare import CompareScreen
 from steno.tui.screens.picking import PickScreen
 from steno.tui.screens.tree import TreeResult, TreeScreen
@@ -59,12 +59,12 @@ def test_the_tree_shows_branches_where_they_part_and_end() -> None:
     async def scene(play: Play) -> None:
         assert play.lines[0] == " Tree of a test · 6 entries · 2 branches"
         assert play.lines[1:7] == [
-            "● #1 UserMessage  how do I list files",
-            "● #2 AssistantMessage  use ls",
-            "├─○ #3 UserMessage  and by age",
-            "│ ○ #4 AssistantMessage ← other  use ls -t",
-            "● #5 UserMessage  and hidden ones",
-            "● #6 AssistantMessage ← main (active)  use ls -a",
+            "● #1 user  how do I list files",
+            "● #2 assistant  use ls",
+            "├─○ #3 user  and by age",
+            "│ ○ #4 assistant ← other  use ls -t",
+            "● #5 user  and hidden ones",
+            "● #6 assistant ← main (active)  use ls -a",
         ]
 
     assert play(TreeScreen(two_branches()), scene) is UNSET
@@ -107,7 +107,7 @@ def test_a_narrow_terminal_shows_everything_that_is_needed() -> None:
 
 def test_the_entry_is_beside_the_tree_where_there_is_room() -> None:
     async def scene(play: Play) -> None:
-        assert "│ #6 AssistantMessage" in play.text
+        assert "│ #6 assistant" in play.text
         await play.press("up", "up")
         assert "│ branch other ends here" in play.text
         await play.press("space")
@@ -314,7 +314,7 @@ def test_words_that_nobody_said_can_be_corrected() -> None:
 def test_next_asks_for_words_where_there_were_none() -> None:
     async def scene(play: Play) -> None:
         await play.press("n")
-        assert isinstance(play.app.screen, NameScreen)
+        assert isinstance(play.app.screen, LineScreen)
         await play.press("enter")
         assert "no entry says that" in play.text
         await play.press("escape")
@@ -439,7 +439,7 @@ def test_only_what_the_person_said_can_be_edited() -> None:
         await play.press("e")
         assert "only what you said" in play.text
         await play.press("up", "e")
-        assert isinstance(play.app.screen, NameScreen)
+        assert isinstance(play.app.screen, LineScreen)
         await play.press("escape")
         assert "only what you said" not in play.text
 
@@ -458,7 +458,7 @@ def test_l_labels_an_entry_and_stays_there() -> None:
         assert "label: it reads like the number of an entry" in play.text
         await play.type(" ideas")
         await play.press("enter")
-        assert play.line("[12 ideas]") == "├─○ #3 UserMessage [12 ideas]  and by age"
+        assert play.line("[12 ideas]") == "├─○ #3 user [12 ideas]  and by age"
         assert number_of(play) == 3
 
     assert play(TreeScreen(desk), scene) is UNSET
@@ -506,7 +506,7 @@ def test_a_refusal_keeps_the_name_that_was_typed(key: str) -> None:
         assert play.app.screen.query_one(Input).value == "mine"
         desk.branches = FakeBranches(desk)
         await play.press("enter")
-        assert not isinstance(play.app.screen, NameScreen)
+        assert not isinstance(play.app.screen, LineScreen)
 
     play(TreeScreen(desk), scene)
     assert [asked for asked in desk.asked if "mine" in asked]
@@ -544,7 +544,7 @@ def test_escape_closes_only_the_keys_where_all_of_them_are_shown() -> None:
 def test_what_is_typed_into_a_window_can_be_seen(key: str, size: tuple[int, int]) -> None:
     async def scene(play: Play) -> None:
         await play.press("home", key)
-        assert isinstance(play.app.screen, NameScreen)
+        assert isinstance(play.app.screen, LineScreen)
         await play.type("seen")
         assert "seen" in play.text
 
@@ -574,7 +574,7 @@ def test_of_several_branches_one_is_marked_and_then_compared_with_another() -> N
 
     async def scene(play: Play) -> None:
         await play.press("c")
-        assert play.line("(compare)").startswith("● #8 AssistantMessage ← main (active) (compare)")
+        assert play.line("(compare)").startswith("● #8 assistant ← main (active) (compare)")
         await play.press("left", "c")
         assert isinstance(play.app.screen, CompareScreen)
         names = play.lines[1].split()
@@ -689,7 +689,7 @@ def test_rails_that_reach_too_far_leave_room_for_words() -> None:
     desk.branches = GivenTwigs(desk, twigs)
 
     async def scene(play: Play) -> None:
-        assert "#1 UserMessage" in play.lines[1]
+        assert "#1 user" in play.lines[1]
         assert play.lines[1].startswith("…")
 
     play(TreeScreen(desk), scene, size=(60, 20))

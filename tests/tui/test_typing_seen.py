@@ -9,16 +9,15 @@ import pytest
 from textual.screen import Screen
 
 from steno.tui.desk import Candidate, Reply
-from steno.tui.screens.asking_name import NameScreen
+from steno.tui.screens.asking import LineScreen
 from steno.tui.screens.pager import PagerScreen
-from steno.tui.screens.picking import LineScreen, PickScreen
+from steno.tui.screens.picking import PickScreen
 from steno.tui.screens.sessions import SessionsScreen
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.tree_stage import Play, play
 
 SCREENS: dict[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]] = {
-    "name": (lambda: NameScreen("Call it", str), ()),
-    "line": (lambda: LineScreen("Another title"), ()),
+    "line": (lambda: LineScreen("Call it", str), ()),
     "pick": (lambda: PickScreen("model", [Candidate("offline")]), ()),
     "sessions": (lambda: SessionsScreen(FakeDesk()), ()),
     "pager": (lambda: PagerScreen(Reply("a text")), ("slash",)),

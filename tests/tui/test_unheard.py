@@ -12,9 +12,10 @@ from steno.entry import Resolution, ResolutionStatus
 from steno.errors import Unresolved
 from steno.message import UserMessage
 from steno.tui.block import Kind, State
+from steno.tui.chronicle import Chronicle
 from steno.tui.desk import Returned, Words
 from steno.usage import Usage
-from tests.tui.sheet import chronicle, read_back
+from tests.tui.sheet import Sheet, chronicle, read_back
 
 pytestmark = pytest.mark.requirement("S4-15")
 
@@ -119,3 +120,83 @@ def test_what_could_not_be_sent_can_be_used_again_and_the_rest_is_as_on_record()
     assert sheet.seen() == read_back(conversation).seen()
     told.tell(Recorded(conversation.append(ChatMessage.assistant("A cat."))))
     assert sheet.seen() == read_back(conversation).seen()
+
+
+def unsent(words: Words, told: Chronicle, conversation: Conversation) -> UserMessage:
+    """Say something that cannot be sent, and return what is on record of it."""
+    told.unheard.wait(words, steers=False)
+    message = UserMessage((Text(words.text), FileReference(path="nosuch.txt")))
+    said = conversation.append(message)
+    assert said.parent is not None
+    told.tell(Recorded(said))
+    told.tell(Recorded(conversation.rewind(said.parent)))
+    return message
+
+
+def heads(sheet: Sheet) -> dict[str, str]:
+    """Return what is said of each thing that was not said."""
+    return {one.body: one.head for one in sheet.of(Kind.USER) if one.state is State.STOPPED}
+
+
+def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_themselves() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
+    told.open(conversation.entries())
+    message = unsent(Words("@nosuch.txt what"), told, conversation)
+    told.unheard.wait(Words("and be brief"), steers=True)
+    told.tell(Recorded(conversation.append(message)))
+    assert heads(sheet) == {}
+    assert [one.body for one in sheet.of(Kind.USER) if one.state is State.WAITING] == [
+        "and be brief"
+    ]
+    told.tell(Recorded(conversation.append(ChatMessage.user("and be brief"))))
+    assert sheet.seen() == read_back(conversation).seen()
+    assert all(one.entry is not None for one in sheet.of(Kind.USER))
+
+
+def test_what_is_tried_again_is_known_also_where_its_words_are_not_shown_any_more() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
+    told.open(conversation.entries())
+    words = Words("@nosuch.txt what")
+    message = unsent(words, told, conversation)
+    told.tell(Returned((words,)))  # to the prompt, where somebody clears it
+    waiting = told.unheard.wait(Words("and be brief"), steers=True)
+    told.tell(Recorded(conversation.append(message)))
+    assert waiting in sheet.blocks
+
+
+def test_what_could_not_be_sent_and_is_typed_again_is_not_shown_twice() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
+    told.open(conversation.entries())
+    words = Words("@nosuch.txt what")
+    message = unsent(words, told, conversation)
+    told.unheard.wait(words, steers=False)
+    told.tell(Recorded(conversation.append(message)))
+    assert [one.entry is None for one in sheet.of(Kind.USER)] == [False, False]
+
+
+def test_only_what_would_be_tried_again_says_so() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
+    told.open(conversation.entries())
+    unsent(Words("first"), told, conversation)
+    assert "/retry" in heads(sheet)["first"]
+    unsent(Words("second"), told, conversation)
+    assert {body: "/retry" in head for body, head in heads(sheet).items()} == {
+        "first": False,
+        "second": True,
+    }
+    told.unheard.wait(Words("third"), steers=False)
+    told.tell(Recorded(conversation.append(ChatMessage.user("third"))))
+    assert [head.partition(" ·")[0] for head in heads(sheet).values()] == ["not said", "not said"]
+
+
+def test_what_could_not_be_sent_in_one_session_is_not_tried_again_in_another() -> None:
+    told, sheet = chronicle()
+    conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
+    told.open(conversation.entries())
+    unsent(Words("first"), told, conversation)
+    told.open(())
+    assert heads(sheet)["first"].startswith("not said")

@@ -113,9 +113,6 @@ async def conversation(person: Person, desk: FakeDesk) -> None:
     desk.conversation = desk_with(*worked()).conversation
     desk.happen(Moved())
     await person.pilot.pause()
-    for block in person.app.transcript.blocks:
-        if block.head.startswith("edit"):
-            person.app.transcript.fold(block)
     person.app.transcript.scroll_end(animate=False)
     await person.until(lambda: person.app.transcript.is_at_end)
 

@@ -112,8 +112,8 @@ def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
         "/tree\n/tree 2\n/tree label 2 here\n/tree fork 4 other\n/tree edit 3\n/tree go main\n",
         desk,
     )
-    assert "  1. UserMessage: ask 1\n" in person.said
-    assert "\n2. AssistantMessage: say 1\n" in person.said
+    assert "  1. user: ask 1\n" in person.said
+    assert "\n2. assistant: say 1\n" in person.said
     assert ("label", entries[1].id, "here") in desk.asked
     assert ("fork", "other", entries[3].id) in desk.asked
     assert ("fork_before", entries[2].id, "") in desk.asked

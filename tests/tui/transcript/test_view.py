@@ -22,6 +22,13 @@ def test_a_conversation_is_shown_from_its_end() -> None:
     play(scene, words(100))
 
 
+def test_the_scrollbar_says_from_the_beginning_that_the_end_is_seen() -> None:
+    async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
+        assert transcript.vertical_scrollbar.position == transcript.max_scroll_y > 0
+
+    play(scene, words(100))
+
+
 def test_what_is_added_comes_into_sight_while_the_end_is() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         for block in words(5, 100):

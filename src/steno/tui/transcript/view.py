@@ -238,6 +238,11 @@ class Transcript(ScrollView, can_focus=True):
             anchor = Anchor(*self._pile.find(new))
         self._settle(anchor)
 
+    def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
+        """Let a scrollbar that appears say where we are: it was not there to be told before."""
+        if is_shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     def _scroll_to(self, x: float | None = None, y: float | None = None, **options: Any) -> bool:
         # Whatever scrolls ends here. At once: on a gliding way there, guesses become heights, and
         # then its end is somewhere else.
