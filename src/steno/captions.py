@@ -37,6 +37,7 @@ from steno.entry import (
     Resolution,
     Rewind,
 )
+from steno.errors import InvalidValue
 from steno.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.ports.carrier import without_secrets
 from steno.printable import on_one_line, printable
@@ -46,7 +47,6 @@ TOLD_AUDIT: Final = (("by", "actor"), ("from", "origin"))
 """What is told of how an entry came about, and under which name its audit has that."""
 _USUAL_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
 _USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
-"""Who reads a resource, maybe with a password."""
 
 
 # -- parts of a message ------------------------------------------------------------------------
@@ -62,11 +62,16 @@ def name_of(pointer: FileReference | Image | Resource, *, is_sized: bool = True)
             end = "" if last is None or last == first else f"-{last}"
             return on_one_line(path) + ("" if first is None else f":{first}{end}")
         case Resource(server=server, uri=uri):
-            return f"{on_one_line(server)}:{on_one_line(_USER.sub('', uri))}"
+            return f"{on_one_line(server)}:{on_one_line(without_user(uri))}"
         case Image():
             return _name_of_image(pointer, is_sized=is_sized)
         case _:
             assert_never(pointer)
+
+
+def without_user(uri: str) -> str:
+    """Return an address without who reads it, which may come with a password."""
+    return _USER.sub("", uri)
 
 
 def _name_of_image(image: Image, *, is_sized: bool) -> str:
@@ -123,6 +128,15 @@ def type_of(entry: Entry) -> str:
     if isinstance(payload, Opaque):
         return on_one_line(payload.kind) or "unknown"
     return str(payload.__struct_config__.tag)
+
+
+def check_label(text: str) -> None:
+    """Refuse what no entry can be called: it would be taken for a number. Raises InvalidValue."""
+    name = text.strip()
+    if not name:
+        raise InvalidValue("label: it is blank; say what the entry is to be called")
+    if name.startswith("#") or name.isdigit():
+        raise InvalidValue("label: it reads like the number of an entry; call it otherwise")
 
 
 def decided_by(payload: Payload) -> str:

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from steno.inputs.mcp.specs import ServerSpec
-from steno.message import ToolResultMessage
+from steno.message import ToolResultMessage, UserMessage
 from steno.outcome import Outcome
 from steno.store import open_store
 from tests.cli.headless import make_project, result_of, speaking
 from tests.cli.live import live
-from tests.cli.pointing import check_sound, heard, rows, trusting, write_servers
+from tests.cli.pointing import SEEING, check_sound, heard, rows, trusting, write_servers
 from tests.cli.program import steno
 from tests.cli.vendor import Call, Vendor
+from tests.inputs.images.making import encoded, graphic
 from tests.inputs.mcp.real_servers import everything_spec, own_spec, time_spec
 
 FEATURES = "demo://resource/static/document/features.md"
@@ -184,6 +185,28 @@ def test_a_prompt_of_a_server_is_recorded_with_the_command_that_stands_for_it(
         steno("-p", "/everything:args-prompt city=Rome", "-q")
     assert "from /everything:args-prompt city=Rome" in steno("sessions", "show", "last").out
     assert steno("replay", "last").status == 0
+
+
+@pytest.mark.requirement("S2-28")
+def test_a_prompt_of_a_server_that_is_tried_again_is_recorded_with_its_command(
+    home: Path, project: Path
+) -> None:
+    write_servers(project / ".mcp.json", everything_spec())
+    image = project / "shapes.png"
+    image.write_bytes(b"no image at all")
+    command = "/everything:args-prompt city=Paris"
+    with speaking(home, "Rain.", settings=f"{trusting(project)}{SEEING}"):
+        assert steno("-p", command, "--image", "shapes.png").status == 1
+        image.write_bytes(encoded(graphic()))
+        # What is set on the way is no reason to have nothing to say again.
+        told = steno("-c", "--retry", "--mode", "plan")
+        assert (told.status, told.out) == (0, "Rain.\n")
+    with open_store() as store:
+        [header] = store.headers()
+        entries = store.open(header.id).entries()
+    [said] = [entry for entry in entries if isinstance(entry.payload, UserMessage)]
+    assert (said.audit or {})["origin"] == command
+    check_sound()
 
 
 def test_a_command_of_no_server_is_said_as_it_is_and_told_of(home: Path) -> None:

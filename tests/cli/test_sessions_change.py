@@ -128,8 +128,10 @@ def test_an_entry_gets_a_name_by_which_it_is_found(address: str) -> None:
 def test_a_name_that_reads_like_a_number_is_refused(address: str, text: str) -> None:
     keep_talk(address)
     told = steno("sessions", "label", "talk", "2", text)
-    problem = "label: it is blank or reads like a number; call the entry otherwise"
-    assert told == (1, "", f"steno: {problem}\n")
+    is_blank = not text.strip()
+    problem = "it is blank; say what" if is_blank else "it reads like the number of an entry; call"
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith(f"steno: label: {problem}")
 
 
 def test_a_session_gets_another_title(address: str) -> None:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from steno.agent.admission import permits_of
 from steno.agent.events import Notice, NoticeCode
 from steno.agent.gate import Decides
+from steno.agent.going_back import is_by_the_way
 from steno.agent.notebook import Notebook
 from steno.agent.pointing import Pointed, Pointers
 from steno.content import Image
@@ -186,17 +187,40 @@ class _Subject(NamedTuple):
             notebook.rewind(self.prompt.parent)
 
 
+def points(prompt: Entry | None) -> bool:
+    """Tell whether there is something to open in a prompt, so that it may have to be taken back."""
+    message = None if prompt is None else prompt.message
+    return isinstance(message, UserMessage) and _has_pointers(message)
+
+
 def leave_way_back(prompt: UserMessage, notebook: Notebook) -> None:
     """See that there is something to go back to, if a prompt that points at things comes first."""
     conversation = notebook.conversation
-    if not conversation.past() and any(isinstance(block, Pointer) for block in prompt.content):
+    if not conversation.past() and _has_pointers(prompt):
         notebook.record(ModeChange(old=conversation.mode, new=conversation.mode))
 
 
+def _has_pointers(message: UserMessage) -> bool:
+    return any(isinstance(block, Pointer) for block in message.content)
+
+
 def unsent(conversation: Conversation) -> UserMessage | None:
-    """Return the prompt that could not be opened last, if nothing has happened since."""
-    head = conversation.branches[conversation.branch]
-    last = None if head is None else conversation.entry(head)
+    """Return the prompt that could not be opened last, if nothing has been said since."""
+    found = find_unsent(conversation)
+    return None if found is None else found.message
+
+
+class Unsent(NamedTuple):
+    """A prompt that the branch went back behind, since it could not be opened."""
+
+    message: UserMessage
+    noted: Mapping[str, Any]
+    """What stands beside it in the record."""
+
+
+def find_unsent(conversation: Conversation) -> Unsent | None:
+    """Return the same, with what was noted beside it."""
+    last = _last_way_back(conversation)
     if last is None or not isinstance(last.payload, Rewind):
         return None
     entry, failed = conversation.entry(last.payload.left), set[str]()
@@ -208,7 +232,19 @@ def unsent(conversation: Conversation) -> UserMessage | None:
         entry = conversation.entry(entry.parent)
     if entry.id not in failed or not isinstance(entry.payload, UserMessage):
         return None
-    return conversation.bring_back(entry.payload)
+    return Unsent(conversation.bring_back(entry.payload), entry.audit or {})
+
+
+def _last_way_back(conversation: Conversation) -> Entry | None:
+    """Return the last entry of the branch, but for what was only set or printed behind it."""
+    return next(
+        (
+            entry
+            for entry in reversed(conversation.past())
+            if isinstance(entry.payload, Rewind) or not is_by_the_way(entry)
+        ),
+        None,
+    )
 
 
 _OF_IMAGES: Final = re.compile(

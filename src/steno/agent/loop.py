@@ -25,7 +25,7 @@ from steno.agent.compact import compact, compact_now
 from steno.agent.events import Notice, NoticeCode, TurnStarted
 from steno.agent.interrupted import settle
 from steno.agent.limits import Ending, RunResult
-from steno.agent.lookup import Reader, leave_way_back, may_be_about_images
+from steno.agent.lookup import Reader, leave_way_back, may_be_about_images, points
 from steno.agent.notebook import Notebook
 from steno.agent.reporting import Reports
 from steno.agent.setup import Setup
@@ -123,7 +123,8 @@ class Run:
         while True:
             was_interrupted, self._is_interrupted = self._is_interrupted, False
             is_to_go_on = is_to_go_on and not was_interrupted
-            heard = self._wheel.after_calls() if is_to_go_on else self._wheel.after_run()
+            is_held = self._turns == 0 and points(self._prompt_entry)  # it may be taken back
+            heard = self._wheel.due(is_over=not is_to_go_on, is_held=is_held)
             for said in heard:
                 self._hear(said.message, said.noted)
             if not is_to_go_on and not any(said.asks for said in heard):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NoReturn, TypeAlias, final
 
 from steno.agent.events import LoopEvent, Recorded
+from steno.agent.going_back import go_back
 from steno.conversation import Conversation
 from steno.entry import ApprovalStatus, Entry, Payload
 from steno.message import ChatMessage
@@ -83,9 +84,10 @@ class Notebook:
         if model and self.conversation.model != model:
             self._told(self.conversation.change_model(model))
 
-    def rewind(self, to: str) -> Entry:
-        """Let the branch go on from an earlier entry."""
-        return self._told(self.conversation.rewind(to))
+    def rewind(self, to: str) -> None:
+        """Let the branch go on from an earlier entry; what a person has settled since stays."""
+        for entry in go_back(self.conversation, to):
+            self._told(entry)
 
     def answer_outstanding(self, text: str) -> None:
         """Answer the calls that nobody will run any more."""

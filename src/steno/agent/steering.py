@@ -42,6 +42,12 @@ class Wheel:
         """Take a message."""
         self._waiting[policy].append(steered)
 
+    def due(self, *, is_over: bool, is_held: bool) -> list[Steered]:
+        """Return what is to be heard now: all of it at the end, and nothing while it is held."""
+        if is_over:
+            return self.after_run()
+        return [] if is_held else self.after_calls()
+
     def after_calls(self) -> list[Steered]:
         """Return what is to be heard before the next request."""
         return self._take(Steering.INTERRUPT) + self._take(Steering.AFTER_CALLS)

@@ -7,8 +7,8 @@ import getpass
 import sys
 from typing import Final
 
-from steno.captions import type_of
-from steno.cli.log import Log, check_label
+from steno.captions import check_label, type_of
+from steno.cli.log import Log
 from steno.cli.paper import note
 from steno.cli.place import existing_store, find_session
 from steno.cli.words import gist_of

@@ -12,7 +12,7 @@ from typing import Final, final
 from steno.cli.place import length_of, one_of
 from steno.cli.progress import progress
 from steno.entry import Entry
-from steno.errors import Damaged, InvalidValue, Missing
+from steno.errors import Damaged, Missing
 from steno.printable import on_one_line, printable
 from steno.record import MAIN, Header, Record
 from steno.store import Store
@@ -108,10 +108,3 @@ class Log:
                 "`steno sessions tree` shows the entries"
             )
         return self._by_number[number]
-
-
-def check_label(text: str) -> None:
-    """Refuse what no entry can be called: it would be taken for a number. Raises InvalidValue."""
-    name = text.strip()
-    if not name or name.startswith("#") or name.isdigit():
-        raise InvalidValue("label: it is blank or reads like a number; call the entry otherwise")

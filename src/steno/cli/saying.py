@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from steno.agent.lookup import is_unanswered, unsent
+from steno.agent.lookup import find_unsent, is_unanswered
 from steno.cli.commands import Misused
 from steno.cli.opening import Opened, checked_image, image_on_disk
 from steno.content import Image, ImageData, RecognitionMode
@@ -75,12 +75,13 @@ async def read_words(
 
 def say_again(conversation: Conversation | None, mode: RecognitionMode | None) -> Said:
     """Return what could not be sent; its images may be shown otherwise now. Raises Misused."""
-    message = None if conversation is None else unsent(conversation)
-    if message is None:
+    found = None if conversation is None else find_unsent(conversation)
+    if found is None:
         if conversation is None or not is_unanswered(conversation):
             raise Misused("--retry: everything that was said last has been sent")
         return Said(None)
-    return Said(message if mode is None else with_mode(message, mode))
+    message = found.message if mode is None else with_mode(found.message, mode)
+    return Said(message, found.noted.get("origin"))
 
 
 def with_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:

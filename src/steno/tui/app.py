@@ -201,7 +201,7 @@ class Terminal(App[int]):
         try:
             # In a thread: what is loaded now takes as long as all that is on the screen already.
             module = await asyncio.to_thread(import_module, "steno.tui.work")
-            async with self._open_desk(self.status_line.doing) as desk:
+            async with self._open_desk(self._tell_doing) as desk:
                 work: Work = module.Working(self, desk)
                 self._work = work
                 self.status_line.doing(None)
@@ -211,6 +211,10 @@ class Terminal(App[int]):
         finally:
             self._work = None
         self.exit(self.status)
+
+    def _tell_doing(self, text: str) -> None:
+        """Say what is waited for; once somebody can work, that is said to wait and can be stopped."""
+        self.status_line.doing(text, can_stop=self._work is not None)
 
     def _end_by(self, number: signal.Signals) -> None:
         self.status = 128 + number

@@ -8,7 +8,7 @@ read back or has just happened.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, final
+from typing import final
 
 from steno.agent.events import (
     Asked,
@@ -42,6 +42,7 @@ from steno.tui.desk import (
 from steno.tui.page import Page
 from steno.tui.unheard import Unheard
 from steno.tui.wording import (
+    INTERRUPTED,
     RETRY,
     answer,
     block_of_command,
@@ -56,8 +57,6 @@ from steno.tui.wording import (
     thinking,
 )
 from steno.views import SHELL
-
-_INTERRUPTED: Final = f"interrupted; what was said and done is kept, and {RETRY} or goes on"
 
 
 @final
@@ -268,7 +267,7 @@ class Chronicle:
         elif result.ending is Ending.FAILED:
             self.add(Kind.TROUBLE, f"{result.error or result.reason}; {RETRY}")
         elif result.ending is Ending.INTERRUPTED:
-            self.add(Kind.NOTICE, _INTERRUPTED)
+            self.add(Kind.NOTICE, INTERRUPTED)
         elif result.ending is Ending.DONE and result.reason:
             self.add(Kind.NOTICE, reason_of(result))
         self._has_told_why = False

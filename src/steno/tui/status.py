@@ -295,8 +295,13 @@ class StatusLine(Widget):
         if width < _NARROW:
             first = self._spread(self._left(width), _PLACE, width)
             return Content("\n").join([first, self._spread(Content(), _WORK, width)])
-        most = width if self._keys is not None else width // 2
-        return self._spread(self._left(most), _WORK + _PLACE, width)
+        return self._spread(self._left(self._most(width)), _WORK + _PLACE, width)
+
+    def _most(self, width: int) -> int:
+        """Return how much of a line what is being done may take: how to stop it matters more."""
+        if self._keys is not None:
+            return width
+        return width * 3 // 4 if self._can_stop and self._tells_what_is_done else width // 2
 
     def _spread(self, left: Content, order: Sequence[int], width: int) -> Content:
         """Return a line with something on its left, and on its right what else fits."""

@@ -38,6 +38,7 @@ from steno.usage import StopReason
 from steno.views import SHELL, STATUS
 
 RETRY: Final = "/retry tries again"
+INTERRUPTED: Final = f"interrupted; what was said and done is kept, and {RETRY} or goes on"
 _GO_ON: Final = " (max_tokens); say: go on. --max-tokens allows more"
 _MOST_UNFOLDED: Final = 20
 """How many lines of a diff are seen before anybody asks for them."""

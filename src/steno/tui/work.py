@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, final
 
 from steno.agent.events import Asked, CallEnded, CallStarted, Recorded, RunEnded, TurnStarted
@@ -49,6 +50,8 @@ _MOST_LINES: Final = 15
 _NOTHING: Final = Words("")
 _LONG_S: Final = 0.3
 """What takes longer is told while it lasts."""
+_CAN_STOP: Final = ("compact", "model")
+"""Commands that take long, and that an interruption ends."""
 _UNFINISHED: Final = "this session stopped in the middle; /retry goes on there"
 
 
@@ -70,6 +73,8 @@ class Working:
             now=app.clock,
             tell=lambda text: self._chronicle.add(Kind.NOTICE, text),
         )
+        self._stoppable = 0
+        """How much is being asked of the desk that can be stopped before it runs."""
         self._left = asyncio.Event()
 
     async def live(self, early: Sequence[Prompt.Submitted]) -> None:
@@ -182,7 +187,7 @@ class Working:
         block = unheard.wait(words, steers=self._desk.is_running)
         with self._kept(words):
             try:
-                with self._telling("reading what you said"):
+                with self._telling("reading what you said", can_stop=True):
                     await self._desk.say(words)
             except BaseException:
                 unheard.refuse(block)
@@ -205,7 +210,7 @@ class Working:
                 case Typed("model", ""):
                     await self._pick_model()
                 case Typed(name, argument):
-                    with self._telling(f"/{name}"):
+                    with self._telling(f"/{name}", can_stop=name in _CAN_STOP):
                         self._show_reply(await self._desk.command(name, argument))
         self._show_standing()
 
@@ -216,14 +221,17 @@ class Working:
             self._app.push_screen(PagerScreen(reply))
 
     @contextmanager
-    def _telling(self, text: str) -> Generator[None]:
+    def _telling(self, text: str, *, can_stop: bool = False) -> Generator[None]:
         """Show what is being done, if it takes long and nothing else is, and that it is over."""
-        soon = asyncio.get_running_loop().call_later(_LONG_S, self._status.doing, text)
+        tell = partial(self._status.doing, text, can_stop=can_stop)
+        soon = asyncio.get_running_loop().call_later(_LONG_S, tell)
         if self._desk.is_running:
             soon.cancel()
+        self._stoppable += can_stop
         try:
             yield
         finally:
+            self._stoppable -= can_stop
             soon.cancel()
             self._rest()
 
@@ -244,13 +252,13 @@ class Working:
 
     async def _pick_model(self) -> None:
         current = self._desk.standing.model
-        with self._telling("looking for models"):
+        with self._telling("looking for models", can_stop=True):
             choices = await self._desk.models()
         name = await self._app.push_screen_wait(PickScreen("model", choices, current))
         if not name:  # what is wanted is perhaps not there yet
             self._show_reply(await self._desk.command("model"))
         elif name != current:
-            with self._telling(f"/model {name}"):
+            with self._telling(f"/model {name}", can_stop=True):
                 self._show_reply(await self._desk.change_model(name))
 
     # -- keys --------------------------------------------------------------------------------
@@ -264,9 +272,9 @@ class Working:
 
     def interrupt(self) -> bool:
         """Stop what is being done; tell whether there was anything."""
-        is_running = self._desk.is_running
+        can_stop = self._desk.is_running or self._stoppable > 0
         self._desk.interrupt()
-        return is_running
+        return can_stop
 
     def change_mode(self) -> None:
         """Go from plan to act, or back."""

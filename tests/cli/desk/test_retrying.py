@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from steno.agent import Ending
 from steno.cli.opening import Outside
+from steno.entry import Mode
 from steno.errors import Unresolved
-from steno.tui.desk import Returned, Words
-from tests.cli.desk.seated import run, seated
+from steno.tui.desk import Returned, ShellEnded, Words
+from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.pointing import SEEING, check_sound, trusting, write_servers
 from tests.inputs.images.making import encoded, graphic
@@ -43,5 +46,45 @@ def test_a_prompt_of_a_server_is_on_record_with_its_command_when_it_is_tried_aga
             assert person.desk.branches.fork_before(said.id) == words
 
     with speaking(home, "Rain.", settings=f"{trusting(project)}{SEEING}"):
+        run(main())
+    check_sound()
+
+
+async def change_mode(person: Person) -> None:
+    person.desk.change_mode(Mode.PLAN)
+
+
+async def label(person: Person) -> None:
+    person.desk.branches.label(person.desk.entries()[0].id, "start")
+
+
+async def run_command(person: Person) -> None:
+    await person.desk.shell("echo here")
+    await person.until(lambda: person.told(ShellEnded))
+
+
+@pytest.mark.parametrize("happen", [change_mode, label, run_command])
+def test_what_could_not_be_sent_is_said_again_whatever_was_set_or_run_since(
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    happen: Callable[[Person], Awaitable[None]],
+) -> None:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    project = make_project(tmp_path, monkeypatch)
+
+    async def main() -> None:
+        async with seated(project) as person:
+            ended = await person.say("Explain @late.py")
+            assert isinstance(ended.result.error, Unresolved)
+            await happen(person)
+            assert person.desk.is_unfinished
+            (project / "late.py").write_text("late = True\n", encoding="utf-8")
+            await person.desk.command("retry")
+            ended = await person.end(1)
+            assert ended.result.ending is Ending.DONE
+            assert person.said[-2:] == ["Explain @late.py", "I see."]
+
+    with speaking(home, "I see."):
         run(main())
     check_sound()

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from steno.agent import Notice
 from steno.cli.desk.arriving import Arrivals
 from steno.cli.opening import Outside, SetUp
-from steno.errors import StenoError
+from steno.errors import Unresolved
 from steno.inputs.mcp.servers import Servers
 from steno.inputs.mcp.specs import ServerSpec
-from steno.tui.desk import ShellEnded, Words
+from steno.tui.desk import Returned, ShellEnded, Trouble, Words
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.desk.test_desk_servers import offered
 from tests.cli.headless import make_project, speaking
@@ -28,6 +28,8 @@ from tests.inputs.mcp.connection.asking import PLAIN, children, plain_spec
 pytestmark = pytest.mark.requirement("S4-15")
 OPEN = Outside()
 TOOLS = ["mcp__slow__good"]
+HELLO, BRIEF = Words("Hello?"), Words("And be brief.")
+UNSAID = "interrupted before it began; nothing was said or done"
 WAITING = "waiting for MCP server slow"
 TAKE_BACK = "interrupt it to take back what you said"
 WITHOUT = "mcp slow: it has not answered yet; what you said goes without its tools"
@@ -78,20 +80,22 @@ async def told(person: Person, text: str) -> None:
     await person.until(lambda: any(one.startswith(text) for one in notices(person)))
 
 
-async def begin_waiting(person: Person) -> asyncio.Task[None]:
+async def begin_waiting(person: Person) -> None:
     """Say something, and wait until it waits for the server."""
-    saying = asyncio.create_task(person.desk.say(Words("Hello?")))
+    await person.desk.say(HELLO)
     await told(person, WAITING)
-    assert not saying.done()
-    return saying
+    assert person.desk.is_running
 
 
-async def stop_waiting(person: Person) -> None:
+async def stop_waiting(person: Person, *behind: Words) -> None:
     """Say something, and interrupt it while it waits for the server."""
-    saying = await begin_waiting(person)
+    await begin_waiting(person)
+    for words in behind:
+        await person.desk.say(words)
     person.desk.interrupt()
-    with pytest.raises(StenoError, match="interrupted before it began; nothing was said"):
-        await saying
+    await person.until(lambda: person.told(Trouble))
+    assert person.told(Trouble) == [Trouble(UNSAID)]
+    assert person.told(Returned) == [Returned((HELLO, *behind))]
 
 
 # -- while it starts ---------------------------------------------------------------------------
@@ -121,11 +125,9 @@ def test_the_first_words_wait_for_a_server_and_go_with_its_tools(
 ) -> None:
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
-            saying = await begin_waiting(person)
-            assert person.desk.is_running
+            await begin_waiting(person)
             assert model.seen == []
             await let_in(gate)
-            await saying
             await person.end()
             assert notices(person).count(f"{WAITING}, 10 s at most; {TAKE_BACK}") == 1
             assert WITHOUT not in notices(person)
@@ -147,6 +149,73 @@ def test_to_interrupt_stops_the_wait_and_nothing_is_said(
             assert not person.desk.is_unfinished
             assert person.said == []
             assert children() - others == pids
+            assert person.desk.standing.session == ""
+            assert await person.desk.shelf.sessions() == []
+
+    with speaking(home, settings=trusting(project)) as model:
+        run(main())
+    assert model.seen == []
+
+
+def test_words_behind_those_that_wait_go_with_them(project: Path, home: Path, gate: Path) -> None:
+    async def main() -> None:
+        async with seated(project, outside=OPEN) as person:
+            await begin_waiting(person)
+            await person.desk.say(BRIEF)
+            await let_in(gate)
+            await person.end()
+            assert person.said == ["Hello?", "And be brief.", "Hello."]
+
+    settings = f'steering = "interrupt"\n{trusting(project)}'
+    with speaking(home, "Hello.", settings=settings) as model:
+        run(main())
+    assert len(model.seen) == 1
+
+
+def test_words_behind_those_that_wait_come_back_with_them_in_the_order_they_were_said(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project, outside=OPEN) as person:
+            await stop_waiting(person, BRIEF, Words("In verse."))
+            assert person.said == []
+
+    with speaking(home, settings=trusting(project)) as model:
+        run(main())
+    assert model.seen == []
+
+
+def test_a_command_runs_while_words_wait_and_both_are_on_record(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project, outside=OPEN) as person:
+            await begin_waiting(person)
+            await person.desk.shell("echo here")
+            await person.until(lambda: person.told(ShellEnded))
+            assert person.said == ["$ echo here\nhere\n"]
+            await let_in(gate)
+            await person.end()
+            assert person.said == ["$ echo here\nhere\n", "Hello?", "Hello."]
+
+    with speaking(home, "Hello.", settings=trusting(project)) as model:
+        run(main())
+    assert len(model.seen) == 1
+
+
+def test_words_behind_a_prompt_that_cannot_be_opened_are_not_taken_back_with_it(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project, outside=OPEN) as person:
+            await person.desk.say(Words("Look at @gone.txt"))
+            await told(person, WAITING)
+            await person.desk.say(BRIEF)
+            await let_in(gate)
+            ended = await person.end()
+            assert isinstance(ended.result.error, Unresolved)
+            assert person.said == ["And be brief."]
+            assert person.desk.is_unfinished
 
     with speaking(home, settings=trusting(project)) as model:
         run(main())
@@ -211,9 +280,8 @@ def test_another_model_works_with_the_servers_that_run(
     async def main() -> None:
         others = children()
         async with seated(project, outside=OPEN) as person:
-            saying = await begin_waiting(person)
+            await begin_waiting(person)
             await let_in(gate)
-            await saying
             await person.end()
             pids = children() - others
             await person.desk.change_model("offline")
@@ -236,9 +304,8 @@ def test_another_model_can_be_chosen_while_a_server_has_not_answered(
             await person.desk.change_model("offline")
             await person.desk.change_model("lab/tester")
             assert children() - others == pids
-            saying = await begin_waiting(person)
+            await begin_waiting(person)
             await let_in(gate)
-            await saying
             await person.end()
 
     with speaking(home, "Hello.", settings=trusting(project)) as model:
@@ -331,12 +398,12 @@ def test_who_leaves_while_a_server_is_awaited_finds_on_record_what_was_said(
 ) -> None:
     async def leave_early() -> None:
         async with seated(project, outside=OPEN) as person:
-            saying = await begin_waiting(person)
-        await saying
+            await begin_waiting(person)
+            await person.desk.say(BRIEF)
 
     async def come_back() -> None:
         async with seated(project, continues=True) as person:
-            assert person.said == ["Hello?"]
+            assert person.said == ["Hello?", "And be brief."]
             assert person.desk.is_unfinished
 
     with speaking(home, settings=trusting(project)) as model:

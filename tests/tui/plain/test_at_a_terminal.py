@@ -177,9 +177,24 @@ def test_ctrl_c_stops_words_that_are_still_being_read(tmp_path: Path, term: str)
         person.type("\x03")
         person.see("Trouble: interrupted before it began")
         person.see("act> ")
-        person.type("/quit\n")
+        person.type("\x15/quit\n")  # in place of the words, which are there again
         assert person.left() == 0
         assert "ASKED 'interrupt'" in person.screen
+
+
+def test_words_that_were_refused_are_on_the_line_again(tmp_path: Path) -> None:
+    with seat(tmp_path) as person:
+        person.see("act> ")
+        person.type("read\n")
+        person.see("Notice: reading\n")
+        person.type("\x03")
+        person.see("act> ")
+        person.see("read")
+        person.type(" this\n")
+        person.see("Answer: about read this")
+        person.see("act> ")
+        person.type("/quit\n")
+        assert person.left() == 0
 
 
 @pytest.mark.parametrize("term", TERMINALS)

@@ -86,6 +86,12 @@ class Arrivals:
         if server.name in self._missed and found.tools:
             self._tell(f"mcp {server.name}: it is there now; what you say next goes with its tools")
 
+    @property
+    def are_awaited(self) -> bool:
+        """Whether somebody has not answered yet, so that it would be waited for them."""
+        self.ask()
+        return bool(self._late())
+
     async def wait(self) -> None:
         """Wait for who has not answered yet: a moment, and for each of them once a while.
 

@@ -33,6 +33,7 @@ from steno.cli.desk.patient import PatientAgent
 from steno.cli.desk.plainly import said_plainly
 from steno.cli.desk.questions import Questions
 from steno.cli.desk.scene import Scene
+from steno.cli.desk.turns import Turns
 from steno.cli.folding import Folding
 from steno.cli.listing import shown_folder
 from steno.cli.opening import Outside, set_up_servers
@@ -83,7 +84,7 @@ class Bench:
         """Take the place; there is no model yet, and nothing can be said."""
         self.site = site
         self.actor = user_name() or "somebody"
-        self.turn = asyncio.Lock()
+        self.turn = Turns()
         """Held by whoever begins or exchanges something, one after the other."""
         self.is_agent_at_work = False
         self.is_shell_at_work = False
@@ -182,6 +183,7 @@ class Bench:
             self._agent = PatientAgent(
                 self.conversation,
                 lambda: self.equipment,
+                begin=self.begin,
                 runner=Runner(self.site.store),
                 wait=self._wait_for_tools,
             )
@@ -236,20 +238,25 @@ class Bench:
         self._take(conversation, is_begun=False, title=title)
         self.note(notes)
 
-    def begin(self, said: str = "") -> None:
-        """Begin the session, if it was only thought of. Raises InvalidValue for what is too long.
+    def check_room(self, said: str) -> None:
+        """Refuse what is too long for the model. Raises InvalidValue.
 
         That is told only of models of which it is known before they are loaded.
         """
-        if self.is_begun:
-            check_room(self.equipment, said)
-            return
-        check_room(self.equipment, self._prompt + said)
-        site, mode = self.site, self.conversation.mode
-        begun = new_session(site.store, site.folder, self._prompt, mode, title=self.title)
-        self._take(begun, is_begun=True, title=self.title)
-        for entry in begun.past():
-            self.tell(Recorded(entry))
+        check_room(self.equipment, said if self.is_begun else self._prompt + said)
+
+    def begin(self) -> Conversation:
+        """Begin the session, if it was only thought of; return its conversation.
+
+        Whoever is at work stays so: the words that begin it may be those that wait for tools.
+        """
+        if not self.is_begun:
+            site, mode = self.site, self.conversation.mode
+            begun = new_session(site.store, site.folder, self._prompt, mode, title=self.title)
+            self.conversation, self.is_begun = begun, True
+            for entry in begun.past():
+                self.tell(Recorded(entry))
+        return self.conversation
 
     def read(self, conversation: Conversation) -> OnRecord:
         """Read a session that is on record, from any thread; nothing is taken yet."""
@@ -330,6 +337,12 @@ class Bench:
         if self._arrivals is not None and self.equipment.takes_tools:
             self.equipment = self.equipment.with_foreign(self._arrivals.found)
             self.note(self.equipment.opened.notes)
+
+    @property
+    def awaits_tools(self) -> bool:
+        """Whether what is said now waits for servers first."""
+        arrivals = self._arrivals
+        return arrivals is not None and self.equipment.takes_tools and arrivals.are_awaited
 
     async def _wait_for_tools(self) -> None:
         if self._arrivals is not None and self.equipment.takes_tools:

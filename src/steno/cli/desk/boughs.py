@@ -8,11 +8,11 @@ from itertools import takewhile
 from typing import Any, final
 
 from steno.agent import Recorded
-from steno.captions import type_of
+from steno.captions import check_label, type_of
 from steno.cli.desk.bench import Bench
 from steno.cli.desk.overtaken import unless_overtaken
 from steno.cli.drawing import Shape
-from steno.cli.log import Log, check_label
+from steno.cli.log import Log
 from steno.cli.words import gist_of
 from steno.content import Block, Image, ImageBlob, ImageData, ImageFile, ImageUrl
 from steno.entry import Entry

@@ -23,7 +23,7 @@ from steno.cli.desk.models import list_models
 from steno.cli.desk.own import OwnCommands
 from steno.cli.desk.pictures import Pictures
 from steno.cli.desk.shelved import Shelved
-from steno.cli.desk.switching import change_mode, change_model
+from steno.cli.desk.switching import change_mode, change_model, unless_stopped
 from steno.cli.desk.working import Work
 from steno.cli.opening import Outside
 from steno.cli.session import Start, go_on, open_session
@@ -223,7 +223,7 @@ class DeskAtWork:
 
     async def models(self) -> Sequence[Candidate]:
         """Return the models that there are to choose from."""
-        return await list_models(self._bench.site.loaded)
+        return await unless_stopped(self._bench, list_models(self._bench.site.loaded))
 
     async def command(self, name: str, argument: str = "") -> Reply:
         """Do what a command asks for."""

@@ -8,38 +8,53 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, final
+from functools import partial
+from typing import Any, NamedTuple, final
 
-from steno.agent import Agent, RunResult, Steering
+from steno.agent import Agent, LoopEvent, RunResult, Steering
 from steno.agent.notebook import Watch
 from steno.agent.runner import Runs
 from steno.cli.compose import Equipment
+from steno.cli.desk.turns import UNSAID
 from steno.conversation import Conversation
 from steno.entry import Entry
 from steno.errors import StenoError
 from steno.message import UserMessage
 
-UNSAID: Final = "interrupted before it began; nothing was said or done"
+
+class _Early(NamedTuple):
+    """What was said behind words that wait."""
+
+    message: UserMessage
+    policy: Steering
+    noted: Mapping[str, Any] | None
+    asks: bool
 
 
 @final
 class PatientAgent:
-    """An `Agent` for one conversation, with the tools that there are when a run begins."""
+    """An `Agent` for one session, with the tools that there are when a run begins."""
 
     def __init__(
         self,
         conversation: Conversation,
         equipped: Callable[[], Equipment],
         *,
+        begin: Callable[[], Conversation],
         runner: Runs,
         wait: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
-        """Take how to learn what there is to work with, and what to wait for before a run."""
+        """Take what there is to work on and with, and what to wait for before a run.
+
+        `begin` puts the session on record, if it was only thought of, and returns its conversation.
+        """
         self._conversation = conversation
         self._equipped = equipped
+        self._begin = begin
         self._runner = runner
         self._wait = wait
         self._waiting: asyncio.Task[None] | None = None
+        self._early: list[_Early] = []
         self._equipment = equipped()
         self._agent = self._made()
 
@@ -47,11 +62,19 @@ class PatientAgent:
         return self._equipment.agent_for(self._conversation, runner=self._runner)
 
     def _renew(self) -> None:
-        """Let a run that begins have the tools that have come since."""
-        equipment = self._equipped()
-        if equipment.tools != self._equipment.tools and not self._agent.is_running:
-            self._equipment = equipment
+        """Let a run that begins have the session on record, and the tools that have come since."""
+        conversation, equipment = self._begin(), self._equipped()
+        is_as_before = (
+            conversation is self._conversation and equipment.tools == self._equipment.tools
+        )
+        if not is_as_before and not self._agent.is_running:
+            self._conversation, self._equipment = conversation, equipment
             self._agent = self._made()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something was said that waits for tools: nothing of it is on record."""
+        return self._waiting is not None
 
     @property
     def is_running(self) -> bool:
@@ -65,6 +88,14 @@ class PatientAgent:
 
         Raises StenoError if it is interrupted before: nothing is on record then.
         """
+        try:
+            await self._have_waited()
+            self._renew()
+            return await self._agent.run(prompt, watch=partial(self._hear, watch), origin=origin)
+        finally:
+            self._early.clear()
+
+    async def _have_waited(self) -> None:
         self._waiting = asyncio.create_task(self._wait())
         try:
             await self._waiting
@@ -76,8 +107,12 @@ class PatientAgent:
             task.cancel()
         finally:
             self._waiting = None
-        self._renew()
-        return await self._agent.run(prompt, watch=watch, origin=origin)
+
+    def _hear(self, watch: Watch, event: LoopEvent) -> None:
+        while self._early:  # the run has begun, and can be steered
+            message, policy, noted, asks = self._early.pop(0)
+            self._agent.steer(message, policy, noted=noted, asks=asks)
+        watch(event)
 
     async def compact(self, *, watch: Watch) -> Entry | None:
         """Let the model sum up what was said so far; see `Agent.compact`."""
@@ -92,12 +127,19 @@ class PatientAgent:
         noted: Mapping[str, Any] | None = None,
         asks: bool = True,
     ) -> None:
-        """Say something while a run is under way. Raises StenoError if there is none."""
-        self._agent.steer(message, policy, noted=noted, asks=asks)
+        """Say something while a run is under way, or is to be. Raises StenoError if there is none."""
+        if self._waiting is not None or self._early:
+            # There is nothing yet that it could interrupt.
+            due = Steering.AFTER_CALLS if policy is Steering.INTERRUPT else policy
+            self._early.append(_Early(message, due, noted, asks))
+        else:
+            self._agent.steer(message, policy, noted=noted, asks=asks)
 
     def withdraw(self) -> tuple[UserMessage, ...]:
         """Take back what was said while a run is under way and has not been heard yet."""
-        return self._agent.withdraw()
+        early = [one.message for one in self._early if one.asks]
+        self._early = [one for one in self._early if not one.asks]
+        return (*early, *self._agent.withdraw())
 
     def interrupt(self) -> None:
         """Stop what is being said and done, or what is waited for. Nothing happens if idle."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
 
 from steno.agent import Recorded
 from steno.cli.choosing import naming
@@ -19,6 +20,8 @@ from steno.printable import counted
 from steno.providers.finding import find_model
 from steno.tui.desk import Reply
 
+T = TypeVar("T")
+
 _MOST_LINES: Final = 20
 
 
@@ -30,15 +33,23 @@ def change_mode(bench: Bench, mode: Mode) -> None:
         bench.tell(Recorded(entry))
 
 
+async def unless_stopped(bench: Bench, looking: Coroutine[Any, Any, T]) -> T:
+    """Look for models. Raises StenoError if that is stopped: nothing has changed then."""
+    refusal = f"/model: interrupted; {bench.equipment.found.name} answers as before"
+    return await bench.turn.unless_stopped(looking, refusal)
+
+
 async def change_model(bench: Bench, name: str) -> Reply:
     """Let another model answer from here on; return what it will see otherwise.
 
-    That it answers is recorded when it is asked something.
+    As long as it is looked for, that can be stopped. That it answers is recorded when it is asked
+    something.
     """
     async with bench.turn:
         bench.check_idle()
+        looking = find_model(name, vendors=bench.site.loaded.settings.providers)
         with naming(name, "/model"):
-            found = await find_model(name, vendors=bench.site.loaded.settings.providers)
+            found = await unless_stopped(bench, looking)
         if found.name == bench.equipment.found.name:
             return Reply(f"{code(found.name)} answers already.")
         await bench.equip(found)

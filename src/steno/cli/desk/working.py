@@ -7,25 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager
-from itertools import takewhile
 from typing import Any, Final, final
 
 from steno.agent import CallEnded, LoopEvent, Notice, NoticeCode, Recorded, RunEnded
-from steno.agent.lookup import unsent
-from steno.agent.permission import is_revocation
+from steno.agent.going_back import go_back
+from steno.agent.lookup import find_unsent
 from steno.agent.said import Said as Heard
 from steno.cli import saying
 from steno.cli.desk.bench import Bench
 from steno.cli.desk.boughs import words_of
 from steno.cli.desk.overtaken import unless_overtaken
-from steno.cli.desk.patient import UNSAID
 from steno.cli.desk.shell import Ran, Shown, run_shell
 from steno.cli.listing import shown_folder
-from steno.cli.session import set_mode
-from steno.conversation import Conversation
-from steno.entry import Entry, Rewind
+from steno.entry import Entry
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
 from steno.tui.desk import Returned, ShellEnded, ShellOutput, ShellStarted, Trouble, Words
@@ -51,15 +45,13 @@ class Work:
         self._run: asyncio.Task[Any] | None = None
         self._command: asyncio.Task[None] | None = None
         self._begun: asyncio.Future[str] | None = None
-        """Of the last run: done when something has come of it; else it says why nothing has."""
+        """Of the last run: done when it is taken; else it says why not."""
+        self._is_heard = False
+        """Whether anything has come of the last run."""
         self._said: Words | None = None
         """What the last run began with, as it was typed; None where it only goes on."""
         self._steered: list[tuple[UserMessage, Words]] = []
         """What was said during this run, and how it was typed."""
-        self._reading: asyncio.Task[saying.Said] | None = None
-        """What is being made of words: files are read for them, or a server is asked."""
-        self._stops = 0
-        """How often everything was interrupted."""
 
     @property
     def is_running(self) -> bool:
@@ -74,22 +66,23 @@ class Work:
             return False
         last = self._last_said()
         is_answered = last is None or isinstance(last.payload, (AssistantMessage, SystemMessage))
-        return bool(bench.conversation.outstanding) or not is_answered or self._unsent() is not None
+        return bool(bench.conversation.outstanding) or not is_answered or self._has_unsent
 
     # -- the agent ---------------------------------------------------------------------------
 
     async def say(self, words: Words) -> None:
         """Begin a run with what a person says, or steer the one that is under way."""
         bench = self._bench
-        async with self._turn() as stops:
-            said = await self._read(words)
-            self._check_wanted(stops)
+        async with bench.turn:
+            bench.check_open()
+            said = await bench.turn.unless_stopped(self._read(words))
+            bench.check_open()
             if bench.is_agent_at_work and said.message is not None:
                 steering = bench.equipment.settings.steering
                 bench.agent.steer(said.message, steering, noted={"origin": said.origin})
                 self._steered.append((said.message, words))
             else:
-                bench.begin(said.text)
+                bench.check_room(said.text)
                 self._said = words
                 await self._start(said.message, said.origin)
             for text in said.notes:
@@ -101,73 +94,41 @@ class Work:
             raise InvalidValue("say what to do, as in: What does this project do?")
         read = saying.Words(words.text, images=words.images)
         mode = equipment.settings.image_mode
-        reading = saying.read_words(read, equipment.opened, mode, place="image")
-        self._reading = asyncio.create_task(reading)
         try:
-            return await self._reading
+            return await saying.read_words(read, equipment.opened, mode, place="image")
         except OSError as exc:
             raise InvalidValue(f"image: {exc.filename}: {exc.strerror or exc}") from exc
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise  # it is not the reading alone that was stopped
-            raise StenoError(UNSAID) from None
-        finally:
-            self._reading = None
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncGenerator[int]:
-        """Wait until it is our turn, and return how often all was interrupted when that began."""
-        stops = self._stops
-        async with self._bench.turn:
-            self._check_wanted(stops)
-            yield stops
-
-    def _check_wanted(self, stops: int) -> None:
-        """Refuse what somebody has interrupted since, or cannot begin any more. Raises StenoError."""
-        self._bench.check_open()
-        if stops != self._stops:
-            raise StenoError(UNSAID)
 
     async def retry(self) -> None:
         """Say again what could not be sent, or go on where the record stopped."""
         bench = self._bench
-        async with self._turn():
+        async with bench.turn:
             bench.check_idle()
-            message = self._unsent()
-            if message is None and not self.is_unfinished:
+            unsent = find_unsent(bench.conversation) if bench.is_begun else None
+            if unsent is not None:
+                self._said = words_of(unsent.message, unsent.noted)
+                await self._start(unsent.message, unsent.noted.get("origin"))
+                return
+            if not self.is_unfinished:
                 self._leave_broken_answer()
-            if message is None:
-                self._said = None
-                await self._start(None)
-            else:
-                noted = _noted_beside_unsent(bench.conversation)
-                self._said = words_of(message, noted)
-                await self._start(message, noted.get("origin"))
+            self._said = None
+            await self._start(None)
 
     def _leave_broken_answer(self) -> None:
-        """Go back behind what was asked, if the answer was cut off. Raises Missing if not.
-
-        What the person has settled since stays so: the mode, and what is no longer allowed.
-        """
+        """Go back behind what was asked, if the answer was cut off. Raises Missing if not."""
         last = self._last_said()
         payload = None if last is None else last.payload
         is_broken = isinstance(payload, AssistantMessage) and payload.stop_reason in _NOT_WHOLE
         if last is None or last.parent is None or not is_broken:
             raise Missing("retry: everything that was said has been answered; say something else")
-        conversation = self._bench.conversation
-        mode, revoked = conversation.mode, list(_revoked_since(conversation, last))
         with unless_overtaken(self._bench):
-            conversation.rewind(last.parent)
-            set_mode(conversation, mode)
-            for entry in revoked:
-                conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
+            go_back(self._bench.conversation, last.parent)
         self._bench.move()
 
     async def compact(self) -> Entry | None:
         """Let the model sum up what was said so far; return the entry, None if there is none."""
         bench = self._bench
-        async with self._turn():
+        async with bench.turn:
             bench.check_idle()
             if not bench.is_begun:
                 return None
@@ -183,9 +144,11 @@ class Work:
     async def _start(self, message: UserMessage | None, origin: str | None = None) -> None:
         """Begin a run; it can be steered and interrupted when this returns.
 
-        Raises StenoError if it fails before anything has come of it: nothing was said then.
+        Raises StenoError if it fails before anything has come of it: nothing was said then. For
+        servers nobody is kept waiting: words that wait for them and are not said come back.
         """
         self._bench.is_agent_at_work = True
+        self._is_heard = False
         self._begun = begun = asyncio.get_running_loop().create_future()
         self._run = asyncio.create_task(self._let_work(message, origin, begun))
         if trouble := await begun:
@@ -196,19 +159,31 @@ class Work:
     ) -> None:
         trouble = ""
         try:
+            if self._bench.awaits_tools and not begun.done():
+                begun.set_result("")
             with unless_overtaken(self._bench):
                 await self._bench.agent.run(message, watch=self._hear, origin=origin)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
             trouble = str(exc) or type(exc).__name__
         finally:
+            unsaid: tuple[Words, ...] = ()
             if self._run is asyncio.current_task():  # else the next run has begun already
+                unsaid = () if self._is_heard else self._not_begun()
                 self._rest()
             if not begun.done():
                 begun.set_result(trouble)
             elif trouble:
+                if unsaid:
+                    self._bench.tell(Returned(unsaid))
                 self._bench.tell(Trouble(trouble))
 
+    def _not_begun(self) -> tuple[Words, ...]:
+        """Return the words that a run was to begin with, and what was said behind them."""
+        first = [] if self._said is None else [self._said]
+        return (*first, *[words for _, words in self._steered])
+
     def _hear(self, event: LoopEvent) -> None:
+        self._is_heard = True
         if self._begun is not None and not self._begun.done():
             self._begun.set_result("")
         if isinstance(event, RunEnded):
@@ -216,7 +191,7 @@ class Work:
         elif isinstance(event, CallEnded):
             self._bench.questions.forget(event.call.id)
         self._bench.tell(event)
-        if isinstance(event, RunEnded) and self._said is not None and self._unsent() is not None:
+        if isinstance(event, RunEnded) and self._said is not None and self._has_unsent:
             self._bench.tell(Returned((self._said,)))
 
     def _rest(self) -> None:
@@ -224,8 +199,9 @@ class Work:
         self._bench.questions.forget_all()
         self._steered.clear()
 
-    def _unsent(self) -> UserMessage | None:
-        return unsent(self._bench.conversation) if self._bench.is_begun else None
+    @property
+    def _has_unsent(self) -> bool:
+        return self._bench.is_begun and find_unsent(self._bench.conversation) is not None
 
     def _last_said(self) -> Entry | None:
         """Return the last message of the branch, but for what a person's own commands printed."""
@@ -241,12 +217,14 @@ class Work:
     async def shell(self, command: str) -> None:
         """Run a command; what it prints goes on record as said by the person."""
         bench = self._bench
-        async with self._turn():
+        async with bench.turn:
+            bench.check_open()
             if not command.strip():
                 raise InvalidValue("shell: say which command to run, as in !git status")
             if bench.is_shell_at_work:
                 raise StenoError("shell: your last command still runs; interrupt it, or wait")
-            if bench.conversation.outstanding and not bench.is_agent_at_work:
+            is_amidst = bench.is_agent_at_work and not bench.agent.is_waiting
+            if bench.conversation.outstanding and not is_amidst:
                 raise StenoError("shell: calls of the last turn await their results; /retry first")
             bench.is_shell_at_work = True
             bench.tell(ShellStarted(command))
@@ -297,11 +275,10 @@ class Work:
         is still being read, or waits for its turn, is refused to who said it.
         """
         bench = self._bench
-        self._stops += 1
-        if self._reading is not None:
-            self._reading.cancel()
+        bench.turn.stop()
         if bench.is_agent_at_work:
-            self._take_back()
+            if not bench.agent.is_waiting:  # else it comes back with what it was said behind
+                self._take_back()
             bench.agent.interrupt()
         if self._command is not None and bench.is_shell_at_work:
             self._command.cancel()
@@ -324,19 +301,3 @@ class Work:
                 task.cancel()
             if under_way:
                 await asyncio.wait(under_way, timeout=_PATIENCE_S)
-
-
-def _revoked_since(conversation: Conversation, last: Entry) -> Iterator[Entry]:
-    """Return what takes grants back behind an entry, the earliest first."""
-    since = takewhile(lambda entry: entry is not last, reversed(conversation.past()))
-    return reversed([entry for entry in since if is_revocation(entry)])
-
-
-def _noted_beside_unsent(conversation: Conversation) -> Mapping[str, Any]:
-    """Return what was noted beside the prompt that could not be sent: the branch went back behind it."""
-    went_back = conversation.past()[-1]
-    assert isinstance(went_back.payload, Rewind)
-    entry = conversation.entry(went_back.payload.left)
-    while entry.parent is not None and entry.parent != went_back.parent:
-        entry = conversation.entry(entry.parent)
-    return entry.audit or {}

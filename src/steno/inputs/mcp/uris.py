@@ -10,6 +10,7 @@ import re
 from string import ascii_letters, digits
 from typing import Final
 
+from steno.captions import without_user
 from steno.errors import InvalidValue
 from steno.inputs.mcp.definitions import cleaned
 
@@ -21,13 +22,12 @@ _ENCODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _HTTP_HOST: Final = re.compile(r"(https?://(?:[^/?#@]*@)?)([^/?#@]*)")
 _BEHIND_PATH: Final = re.compile(r"[?#]")
 _SLASHES: Final = re.compile(r"/|\\|%2F|%5C")
-_PASSWORD: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 _IN_BRACES: Final = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
 
 
 def shown_uri(uri: str) -> str:
     """Return a URI as it may be recorded and shown: without a name and a password in it."""
-    return _PASSWORD.sub("", cleaned(uri, LONGEST_URI))
+    return without_user(cleaned(uri, LONGEST_URI))
 
 
 def short_uri(uri: str) -> str:

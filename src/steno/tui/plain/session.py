@@ -325,16 +325,27 @@ class _Session:
             elif is_typed and (typed := read_command(text)) is not None:
                 await self._command(typed)
             else:
-                steers = self._desk.is_running
-                await self._desk.say(Words(text))
-                if steers:
-                    self._teller.queue(text)
+                await self._say(text)
         except (StenoError, OSError) as exc:
             self._voice.say("Trouble", str(exc))
         except Exception as exc:  # noqa: BLE001 - a fault of ours must not take the session with it
             kind = type(exc).__name__
             told = f"a fault in steno: {kind}: {exc}; what is on record is safe"
             self._voice.say("Trouble", told)
+
+    async def _say(self, text: str) -> None:
+        """Say words; if they are refused, they need not be typed again."""
+        steers = self._desk.is_running
+        try:
+            await self._desk.say(Words(text))
+        except (StenoError, OSError):
+            if self._editor is not None:
+                self._editor.draft(text)
+            elif self._lines.is_terminal:  # what came through a pipe was printed when it came
+                self._voice.say("Not said", text)
+            raise
+        if steers:
+            self._teller.queue(text)
 
     async def _command(self, typed: Typed) -> None:
         match typed:

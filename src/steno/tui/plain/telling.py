@@ -37,10 +37,9 @@ from steno.tui.desk import (
 from steno.tui.plain.flowing import Output, Speech
 from steno.tui.plain.outcomes import tell_call, tell_result
 from steno.tui.plain.voice import Voice
-from steno.tui.wording import RETRY, blocks_of_answer, mark_of, name_of, reason_of
+from steno.tui.wording import INTERRUPTED, RETRY, blocks_of_answer, mark_of, name_of, reason_of
 
 _HEADS: Final = {Kind.TROUBLE: "Trouble", Kind.NOTICE: "Notice", Kind.MARK: "Notice"}
-_INTERRUPTED: Final = f"interrupted; what was said and done is kept, and {RETRY} or goes on"
 
 
 @final
@@ -229,7 +228,7 @@ class Teller:
         elif result.ending is Ending.FAILED:
             self._voice.say("Trouble", f"{result.error or result.reason}; {RETRY}")
         elif result.ending is Ending.INTERRUPTED:
-            self._voice.say("Notice", _INTERRUPTED)
+            self._voice.say("Notice", INTERRUPTED)
         elif result.reason:
             self._voice.say("Notice", reason_of(result))
         self._has_told_why = False

@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from steno.captions import check_label
 from steno.errors import Conflict, InvalidValue, StenoError
 from steno.printable import on_one_line
 from steno.tui.screens.furniture import Line, Window
@@ -39,8 +40,7 @@ def branch_name(typed: str, taken: Collection[str]) -> str:
 def label_text(typed: str) -> str:
     """Return what an entry is to be called. Raises InvalidValue."""
     text = _name(typed, "label")
-    if text.startswith("#") or text.isdigit():
-        raise InvalidValue("label: it reads like the number of an entry; call it otherwise")
+    check_label(text)
     return text
 
 

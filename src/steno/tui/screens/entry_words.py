@@ -5,11 +5,10 @@ Everything is printable. Knows no widget: whoever reads line by line reads the s
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 from steno.captions import decided_by
-from steno.printable import on_one_line, printable
+from steno.printable import moment, on_one_line, printable
 from steno.tui.desk import Twig
 from steno.views import decision_of, text_of
 
@@ -34,7 +33,7 @@ def words_of(twig: Twig) -> str:
 
 def facts_of(twig: Twig) -> list[str]:
     """Return what a person may want to know about an entry, besides what it says."""
-    facts = [_moment(twig.entry.time), _decision(twig), *names_at(twig)]
+    facts = [moment(twig.entry.time), _decision(twig), *names_at(twig)]
     return [fact for fact in facts if fact]
 
 
@@ -44,10 +43,6 @@ def names_at(twig: Twig) -> list[str]:
         *[f"label {on_one_line(label)}" for label in twig.labels],
         *[f"branch {on_one_line(name)} ends here" for name in twig.branches],
     ]
-
-
-def _moment(time: datetime | None) -> str:
-    return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _decision(twig: Twig) -> str:

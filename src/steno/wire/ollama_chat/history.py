@@ -7,7 +7,7 @@ from typing import Any, final
 import msgspec
 from msgspec import Raw
 
-from steno.call import AnyToolCall, InvalidToolCall, ToolCall, build_call, map_tool_name
+from steno.call import AnyToolCall, InvalidToolCall, build_call, map_tool_name, outside_name
 from steno.content import Image, Opaque, Text, Thinking
 from steno.errors import InvalidRequest, InvalidTool
 from steno.message import (
@@ -99,7 +99,7 @@ class _History:
         made = [self._call(raw) for raw in calls or ()]
         message = AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
         if made:
-            self._open = [(call.id, _wire_name(call)) for call in made]
+            self._open = [(call.id, outside_name(call)) for call in made]
         return message
 
     def _call(self, raw: Raw) -> AnyToolCall:
@@ -156,10 +156,6 @@ class _History:
                 del self._open[position]
                 return open_id
         return id or self._new_ids.make()
-
-
-def _wire_name(call: AnyToolCall) -> str:
-    return call.original_name or call.name if isinstance(call, ToolCall) else call.name
 
 
 # -- content ---------------------------------------------------------------------------------

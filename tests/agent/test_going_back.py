@@ -1,0 +1,150 @@
+"""What a person settles while a prompt is opened, or behind it, outlasts that it is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import ChatMessage, Conversation
+from steno.agent import CallbackApprover, Ending, Gate
+from steno.agent.going_back import go_back
+from steno.agent.lookup import Unsent, find_unsent, unsent
+from steno.agent.rules import Rule
+from steno.entry import Mode, ModeChange
+from steno.errors import Overloaded, Unresolved
+from steno.event import TextDelta
+from steno.message import UserMessage
+from steno.ports import Finding, Question, Scope, Verdict
+from steno.request import Request
+from steno.views import SHELL
+from tests.agent.pointing_doubles import desk_in, file, kinds, saying
+from tests.agent.working import Desk, call, calling, run, writer
+
+RULE = Rule.parse("write(a)")
+PROMPT = saying("Explain.", file("gone.py"))
+
+
+def unsent_in(folder: Path) -> Desk:
+    """Return a desk where a prompt could not be opened."""
+    desk = desk_in(folder, ["I see."])
+    assert isinstance(run(desk.run(PROMPT)).error, Unresolved)
+    return desk
+
+
+# -- what comes behind a prompt that was not sent ------------------------------------------------
+
+
+def change_mode(conversation: Conversation) -> None:
+    conversation.change_mode(Mode.PLAN)
+
+
+def label(conversation: Conversation) -> None:
+    conversation.label(conversation.entries()[0].id, "start")
+
+
+def change_model(conversation: Conversation) -> None:
+    conversation.change_model("lab/other")
+
+
+def run_command(conversation: Conversation) -> None:
+    conversation.append(ChatMessage.user("$ ls\nnote.txt\n"), audit={SHELL: "ls"})
+
+
+@pytest.mark.requirement("S2-11", "S2-28")
+@pytest.mark.parametrize("happen", [change_mode, label, change_model, run_command])
+def test_what_was_not_sent_can_be_said_again_whatever_was_set_since(
+    tmp_path: Path, happen: Callable[[Conversation], None]
+) -> None:
+    desk = unsent_in(tmp_path)
+    happen(desk.conversation)
+    assert unsent(desk.conversation) == PROMPT
+
+
+def test_what_was_noted_beside_a_prompt_is_found_with_it(tmp_path: Path) -> None:
+    desk = desk_in(tmp_path, [], actor="eva")
+    run(desk.agent.run(PROMPT, origin="/docs:explain"))
+    change_mode(desk.conversation)
+    noted = {"actor": "eva", "origin": "/docs:explain"}
+    assert find_unsent(desk.conversation) == Unsent(PROMPT, noted)
+
+
+def test_who_has_said_something_else_since_has_nothing_unsent(tmp_path: Path) -> None:
+    desk = unsent_in(tmp_path)
+    desk.conversation.append(ChatMessage.user("Never mind."))
+    change_mode(desk.conversation)
+    assert unsent(desk.conversation) is None
+
+
+# -- what is settled meanwhile -------------------------------------------------------------------
+
+
+class Meddling:
+    """Lets the person do something while a prompt is opened, which fails (`Resolver`)."""
+
+    def __init__(self, meddle: Callable[[], object]) -> None:
+        self._meddle = meddle
+
+    async def resolve(self, *_: Any) -> Finding:
+        self._meddle()
+        return Finding(error="gone.py: no such file")
+
+    def is_current(self, *_: Any) -> bool:
+        return True
+
+    async def changes(self, *_: Any, **__: Any) -> tuple[str, ...]:
+        return ()
+
+
+def allow_for_the_session(question: Question) -> Verdict:
+    return Verdict(allowed=True, actor="eva", scope=Scope.SESSION)
+
+
+@pytest.mark.requirement("S2-18")
+def test_the_mode_and_what_is_no_longer_allowed_stay_if_a_prompt_is_taken_back() -> None:
+    gate = Gate(approver=CallbackApprover(allow_for_the_session))
+
+    def meddle() -> None:
+        change_mode(desk.conversation)
+        assert gate.revoke(RULE, desk.conversation, actor="eva") is not None
+
+    turns = [calling(call("c0", "write")), "Done."]
+    desk = Desk(turns, writer(subjects=["a"]), gate=gate, resolver=Meddling(meddle))
+    run(desk.run())
+    assert gate.session_rules(desk.conversation) == (RULE,)
+    assert isinstance(run(desk.run(PROMPT)).error, Unresolved)
+    assert desk.conversation.mode is Mode.PLAN
+    assert gate.session_rules(desk.conversation) == ()
+    assert kinds(desk.conversation.entries())[-3:] == ["Rewind", "ModeChange", "Repair"]
+    assert unsent(desk.conversation) == PROMPT
+    desk.check()
+
+
+def test_what_was_set_while_an_answer_broke_off_is_so_when_it_is_tried_again() -> None:
+    def break_off(_: Request) -> list[Any]:
+        change_mode(desk.conversation)
+        return [TextDelta(0, "Once"), Overloaded("busy", retryable=True)]
+
+    async def no_wait(_: float) -> None:
+        return None
+
+    desk = Desk([break_off, "Once upon."], sleep=no_wait)
+    assert run(desk.run()).ending is Ending.DONE
+    assert desk.conversation.mode is Mode.PLAN
+    desk.check()
+
+
+def test_commands_and_words_are_told_apart_when_a_branch_goes_back() -> None:
+    conversation = Conversation([ChatMessage.user("Hello?")])
+    start = conversation.entries()[0].id
+    conversation.append(ChatMessage.assistant("Hel"))
+    run_command(conversation)
+    conversation.append(ChatMessage.user("Well?"))
+    change_mode(conversation)
+    written = go_back(conversation, start)
+    assert kinds(written) == ["Rewind", "ModeChange", "UserMessage"]
+    said = [one.payload for one in conversation.entries() if isinstance(one.payload, UserMessage)]
+    assert [message.text for message in said] == ["Hello?", "$ ls\nnote.txt\n"]
+    assert written[1].payload == ModeChange(old=Mode.ACT, new=Mode.PLAN)

@@ -1,0 +1,115 @@
+"""Esc on the whole screen while something is asked of the desk that does not run yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from steno import StenoError
+from steno.agent.events import TurnStarted
+from steno.tui.desk import Candidate, Desk, Reply, Returned, Trouble, Words
+from tests.tui.app.sitting import Person, sit
+from tests.tui.fake_desk import FakeDesk
+
+pytestmark = pytest.mark.requirement("S4-15")
+STOPS = "Esc interrupts"
+
+
+class PatientDesk(FakeDesk):
+    """A desk that takes its time for everything, until it is interrupted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopped = asyncio.Event()
+
+    def interrupt(self) -> None:
+        super().interrupt()
+        self.stopped.set()
+
+    async def _wait(self) -> None:
+        await self.stopped.wait()
+        raise StenoError("interrupted")
+
+    async def say(self, words: Words) -> None:
+        await self._wait()
+
+    async def models(self) -> Sequence[Candidate]:
+        await self._wait()
+        return []
+
+    async def command(self, name: str, argument: str = "") -> Reply:
+        await self._wait()
+        return Reply("done")
+
+
+@pytest.mark.parametrize("typed", ["Look at this.", "/model", "/model lab", "/compact"])
+def test_what_is_waited_for_says_that_esc_stops_it_and_does(typed: str) -> None:
+    desk = PatientDesk()
+
+    async def scene(person: Person) -> None:
+        await person.enter(typed)
+        await person.until(lambda: STOPS in person.status)
+        await person.press("escape")
+        await person.sees("✗ interrupted", "idle")
+        assert person.typed == typed
+
+    sit(desk, scene)
+
+
+def test_esc_stops_what_is_read_and_leaves_what_is_typed_meanwhile() -> None:
+    desk = PatientDesk()
+
+    async def scene(person: Person) -> None:
+        await person.enter("first")
+        await person.until(lambda: STOPS in person.status)
+        await person.type("second")
+        await person.press("escape")
+        await person.sees("✗ interrupted", "not said")
+        assert person.typed == "second"
+
+    sit(desk, scene)
+
+
+def test_what_cannot_be_stopped_does_not_say_so() -> None:
+    desk = PatientDesk()
+
+    async def scene(person: Person) -> None:
+        await person.enter("/usage")
+        await person.until(lambda: "/usage" in person.status)
+        assert STOPS not in person.status
+        desk.stopped.set()
+        await person.sees("✗ interrupted")
+
+    sit(desk, scene)
+
+
+def test_words_that_wait_for_servers_say_that_esc_stops_them_and_come_back() -> None:
+    desk = FakeDesk()
+    says: list[Callable[[str], None]] = []
+
+    @asynccontextmanager
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+        says.append(say)
+        yield desk
+
+    async def scene(person: Person) -> None:
+        await person.enter("Hello?")
+        desk.is_running = True
+        says[0]("waiting for MCP server slow")
+        await person.until(lambda: "waiting for MCP server slow" in person.status)
+        assert STOPS in person.status
+        await person.press("escape")
+        assert ("interrupt",) in desk.asked
+        desk.is_running = False
+        desk.happen(Returned((Words("Hello?"),)), Trouble("interrupted before it began"))
+        await person.sees("✗ interrupted before it began", "idle")
+        assert person.typed == "Hello?"
+        desk.is_running = True
+        desk.happen(TurnStarted(1))
+        await person.until(lambda: STOPS in person.status)
+        desk.is_running = False
+
+    sit(opened, scene)
