@@ -302,8 +302,8 @@ class Desk(Protocol):
     def interrupt(self) -> None:
         """Stop what is being said and done. Nothing happens if nothing is.
 
-        What was said meanwhile and not heard comes back, as `Returned`; what is still being read,
-        or waits for its turn, is refused. What a command of the person has printed goes on record
+        What was said and not heard yet, or waits for servers, comes back as `Returned`; what is
+        still being read, or waits for its turn, is refused. What a command of the person has printed goes on record
         all the same.
         """
         ...
