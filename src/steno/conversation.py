@@ -11,24 +11,26 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from threading import Lock
-from typing import Any, Final, NamedTuple, cast, final
+from typing import Any, Final, cast, final
+
+from msgspec import Struct
 
 from steno.call import AnyToolCall
 from steno.chain import digest_of
-from steno.entry import BranchSwitch, Entry, Mode, P, Payload, Redacted, Rewind
-from steno.errors import Conflict, Damaged, InvalidMessage, InvalidValue, LogError, Missing
+from steno.entry import BranchSwitch, Entry, Mode, P, Payload, Rewind
+from steno.errors import Conflict, Damaged, InvalidValue, LogError, Missing
 from steno.identity import new_id, utc_now
 from steno.message import ChatMessage, Message
 from steno.order import Order
 from steno.ports import Journal
 from steno.record import MAIN
-from steno.recording import Recording
+from steno.recording import Recording, check_payload
 from steno.tree import Branch, Node, Prefix, branch_to, call_of_last_turn, in_force_at, order_after
 from steno.value import is_text
 from steno.views import labels_of
 
 
-class _Step(NamedTuple):
+class _Step(Struct, gc=False):
     """What is to be recorded, and what may come behind it."""
 
     payload: Payload
@@ -91,16 +93,14 @@ class Conversation(Recording):
         Raises OutOfOrder if a message may not come next, Missing for an unknown branch, Conflict
         if somebody else has written to it meanwhile, Unavailable if it cannot be stored.
         """
-        if isinstance(payload, str):
-            raise InvalidMessage("conversation: text is said by somebody; ChatMessage.user(text)?")
-        if isinstance(payload, dict):
-            raise InvalidMessage("conversation: use ChatMessage.user(…) or steno.formats, not dict")
-        if isinstance(payload, Redacted):
-            raise InvalidMessage("conversation: content is taken out by a store, with `redact`")
         with self._writing:
             name = self._active if branch is None else branch
             target = self._writable(name)
-            order = _next_order(self._order(target), payload)
+            order = self._order(target)
+            if isinstance(payload, ChatMessage):
+                order = order.after(payload)
+            else:
+                check_payload(payload)
             # Every message is one of the four; what is neither is refused by the entry.
             step = _Step(cast("Payload", payload), order, decision, audit)
             return self._put(name, target, target.head, step)
@@ -361,22 +361,24 @@ class Conversation(Recording):
             raise Missing("conversation: there is no entry of this id")
         read: list[tuple[Entry, str]] = []
         parent: Node | None = None
-        for older, digest in self._journal.read_back(id):
-            parent = self._nodes.get(older.id)
+        nodes = self._nodes
+        for found in self._journal.read_back(id):
+            parent = nodes.get(found[0].id)
             if parent is not None:
                 break
-            read.append((older, digest))
+            read.append(found)
         with self._state:
             for older, digest in reversed(read):
-                parent = self._nodes.setdefault(older.id, Node(older, parent, digest))
+                parent = nodes.setdefault(older.id, Node(older, parent, digest))
         assert parent is not None
         return parent
 
     def _order(self, branch: Branch) -> Order:
-        with self._state:
-            if branch.order is None:
-                branch.order = order_after(branch.head)
-            return branch.order
+        order = branch.order
+        if order is None:
+            with self._state:
+                order = branch.order = branch.order or order_after(branch.head)
+        return order
 
     def _read_heads(self, journal: Journal) -> str:
         """Take over the last entry of every branch; return the one that was written to last."""
@@ -392,7 +394,3 @@ class Conversation(Recording):
             if known is None or known.head_id != head_id:
                 with self._state:
                     self._branches[name] = Branch(self._nodes.get(head_id or ""), head_id)
-
-
-def _next_order(order: Order, payload: object) -> Order:
-    return order.after(payload) if isinstance(payload, ChatMessage) else order

@@ -21,8 +21,9 @@ from steno.entry import (
     ModeChange,
     ModelChange,
     Payload,
+    Redacted,
 )
-from steno.errors import InvalidValue
+from steno.errors import InvalidMessage, InvalidValue
 from steno.message import ChatMessage, ToolResult
 from steno.outcome import Outcome
 from steno.repair import NO_RESULT
@@ -135,6 +136,16 @@ class Recording(ABC):
                 for call_id in self.outstanding
             ]
         )
+
+
+def check_payload(payload: object) -> None:
+    """Refuse what people take for something that can be appended. Raises InvalidMessage."""
+    if isinstance(payload, str):
+        raise InvalidMessage("conversation: text is said by somebody; ChatMessage.user(text)?")
+    if isinstance(payload, dict):
+        raise InvalidMessage("conversation: use ChatMessage.user(…) or steno.formats, not dict")
+    if isinstance(payload, Redacted):
+        raise InvalidMessage("conversation: content is taken out by a store, with `redact`")
 
 
 def arguments_digest(call: AnyToolCall) -> str:

@@ -30,7 +30,7 @@ class InForce(NamedTuple):
 
 
 _NOTHING_SET: Final = InForce()
-_SETTINGS: Final = (ModeChange, ModelChange)
+_SETTINGS: Final[frozenset[type]] = frozenset({ModeChange, ModelChange})
 
 
 @final
@@ -44,9 +44,9 @@ class Node:
         self.parent = parent
         self.digest = digest
         # Shared with the entries around it: to ask for it never takes a walk.
-        before = in_force_at(parent)
-        changes = isinstance(entry.payload, _SETTINGS)
-        self.in_force: InForce = _after(before, entry) if changes else before
+        self.in_force: InForce = _NOTHING_SET if parent is None else parent.in_force
+        if type(entry.payload) in _SETTINGS:
+            self.in_force = _after(self.in_force, entry)
 
 
 def in_force_at(node: Node | None) -> InForce:

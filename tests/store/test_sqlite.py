@@ -780,8 +780,6 @@ def test_what_sqlite_refuses_is_not_called_damage(store: SqliteStore, file: Path
 @pytest.mark.parametrize(
     ("change", "seq"),
     [
-        ("branch = 'zz'", 40),
-        ("branch = 'zz'", 20),
         ("id = 'zz'", 20),
         ("id = NULL", 40),
         ("parent = 3", 20),

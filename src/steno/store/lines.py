@@ -9,6 +9,7 @@ It says whether a line is whole; whether it is the right one is for the chain to
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 from zlib import crc32
 
@@ -60,36 +61,30 @@ def decode_line(line: bytes) -> Header | Record:
     Raises Damaged if its checksum does not fit, InvalidDocument if it does and the line holds
     neither a header nor a record, UnsupportedVersion if it holds a newer header.
     """
-    checked = _checked(line)
-    if _holds(_SESSION, checked):
-        return decode_header(checked[len(_SESSION) : -1])
-    if _holds(_RECORD, checked):
-        return decode_record(checked[len(_RECORD) : -1])
+    checked = line[_START_LENGTH : -1 if line.endswith(b"\n") else None]
+    if not line.startswith(_START % crc32(checked)):
+        raise Damaged("line: its checksum does not fit")
+    if checked.endswith(b"}"):
+        if checked.startswith(_RECORD):
+            return decode_record(checked[len(_RECORD) : -1])
+        if checked.startswith(_SESSION):
+            return decode_header(checked[len(_SESSION) : -1])
     raise InvalidDocument("line: it holds neither the header of a session nor a record")
 
 
-def glance_at_line(line: bytes) -> Header | Glance:
-    """Read of a line only what it takes to find its record again. Raises as `decode_line` does."""
-    checked = _checked(line)
-    if _holds(_RECORD, checked):
+def glance_at_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Glance]]:
+    """Read of each line only what it takes to find its record again, up to one that is in doubt.
+
+    That is one that is not whole, or holds something else: whoever decodes it will see. A file has
+    many of these lines, all of which are looked at before the first record is read.
+    """
+    for line in lines:
+        checked = line[_START_LENGTH:-1]
+        is_plain = line.endswith(b"}}\n") and checked.startswith(_RECORD)
+        if not is_plain or not line.startswith(_START % crc32(checked)):
+            return
         try:
-            return _glance(checked[len(_RECORD) : -1])
+            glance = _glance(checked[len(_RECORD) : -1])
         except (MsgspecError, RecursionError):
-            pass  # a record of another version, of which the codec may still make something
-    content = decode_line(line)
-    if isinstance(content, Header):
-        return content
-    entry = None if content.entry is None else Named(content.entry.id)
-    return Glance(content.seq, content.branch, entry, content.at)
-
-
-def _checked(line: bytes) -> bytes:
-    """Return what the checksum of a line is about. Raises Damaged if it does not fit."""
-    checked = line[_START_LENGTH:].removesuffix(b"\n")
-    if line[:_START_LENGTH] != _START % crc32(checked):
-        raise Damaged("line: its checksum does not fit")
-    return checked
-
-
-def _holds(kind: bytes, checked: bytes) -> bool:
-    return checked.startswith(kind) and checked.endswith(b"}")
+            return  # a record of another version, of which the codec may still make something
+        yield line, glance

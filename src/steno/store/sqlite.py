@@ -25,6 +25,7 @@ from steno.errors import Conflict, Damaged, InvalidValue, Missing, Unavailable
 from steno.identity import utc_now
 from steno.record import MAIN, Header, Record
 from steno.store import sqlite_search as search_index
+from steno.store.sqlite_columns import Content, entry_from, microseconds, moment
 from steno.store.sqlite_database import Database, Durability
 from steno.store.sqlite_headers import all_headers, header_of, rename
 from steno.store.sqlite_layout import SESSION_SHIFT
@@ -40,12 +41,9 @@ from steno.store.sqlite_rows import (
     head_of,
     heads_of,
     is_there,
-    microseconds,
-    moment,
     overwrite,
     path_back,
     portion,
-    record_from,
     remove_session,
     rows_of,
     write,
@@ -202,18 +200,17 @@ class SqliteStore(Store):
             seq = find(db, extent, entry_id)
         wanted: str | None = entry_id
         while wanted is not None:
-            rows: list[tuple[int, int | None, int, bytes]] = []
+            rows: list[tuple[Content, int | None]] = []
             if seq is not None:
                 with self._database.reading() as db:
                     rows = path_back(db, extent.base, seq, _PORTION)
             if not rows:
                 raise Missing("store: there is no entry of this id")
-            for own_seq, parent_seq, checksum, data in rows:
-                record = record_from(own_seq, checksum, data)
-                entry, seq = record.entry, parent_seq
-                if entry is None or record.digest is None or entry.id != wanted:
-                    raise Damaged(f"record {own_seq}: another entry should be here")
-                yield entry, record.digest
+            for content, parent_seq in rows:
+                (entry, digest), seq = entry_from(content), parent_seq
+                if entry is None or digest is None or entry.id != wanted:
+                    raise Damaged(f"record {content[0]}: another entry should be here")
+                yield entry, digest
                 wanted = entry.parent
 
     def records(self, session: str) -> Iterator[Record]:

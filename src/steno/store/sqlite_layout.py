@@ -3,15 +3,19 @@
 A record lies under `key`, the number of its session times 2**32 plus its `seq`. So the records of
 a session lie side by side, in order, in a table that needs no further index to find the next one,
 the last one or the parent of one, which is kept as its `seq`. A row is written once, whole: the
-JSON as every store keeps it, its checksum, and before it what is looked at without reading it.
+JSON of the entry as every store keeps it, what a record adds to that in as few bytes as it takes
+(`sqlite_columns`), and before both what is looked at without reading them.
 
 To append must cost as little as can be, so it writes the page that the record lies on, and when
 that is a new one also the page above it and the first of the file. Pages are small, as most
-records are: with those of 4096 bytes half as much again would be written, and with those of 1024
-bytes half of many pages would stay empty. What is looked up by name, entries and branches, and
-what a list shows of a session, is brought up to date with every 32nd record of a session
-(`BLOCK`); for what came since then the last rows are looked at. Nothing has to remember how far
-that went: it follows from the number of the record.
+records are: with those of 4096 bytes half as much again would be written. With those of 512 bytes
+it would be little more than half as much, in a tenth less room, but whoever opens a session would
+take a quarter longer, and whoever compacts the file twice as long; with those of 1024 bytes half of
+many pages would stay empty.
+
+What is looked up by name, entries and branches, and what a list shows of a session, is brought up
+to date with every 32nd record of a session (`BLOCK`); for what came since then the last rows are
+looked at. Nothing has to remember how far that went: it follows from the number of the record.
 
 Changes of the layout are steps at the end of `STEPS`; those that were released stay as they are.
 The search index is no part of it: it can be made again at any time, and SQLite may lack FTS5.
@@ -86,6 +90,11 @@ STEPS: Final[tuple[tuple[str, ...], ...]] = (
         """,
     ),
     ("ALTER TABLE session ADD COLUMN checksum INTEGER",),  # CRC-32 of the header, if it has one
+    (
+        "ALTER TABLE record ADD COLUMN digest BLOB",  # NULL: the data is the whole record
+        # What was there before has them, and what a program adds that still has the file open.
+        "ALTER TABLE session ADD COLUMN has_text_ids INTEGER NOT NULL DEFAULT 1",
+    ),
 )
 VERSION: Final = len(STEPS)
 

@@ -1,7 +1,8 @@
 """The tables of a SQLite store: how sessions, records and branches become rows, and come back.
 
 All functions take a connection in the middle of a transaction. What the columns mean, and what
-is noted when, says `sqlite_layout`. Nothing here knows about locks, threads or the search index.
+is noted when, says `sqlite_layout`; how a record becomes one, `sqlite_columns`. Nothing here knows
+about locks, threads or the search index.
 """
 
 from __future__ import annotations
@@ -9,30 +10,40 @@ from __future__ import annotations
 import sqlite3
 from binascii import crc32
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, TypeAlias
+from datetime import datetime
+from typing import Final, NamedTuple
 
-from steno.codec import decode_record, encode_record
 from steno.entry import Entry
-from steno.errors import Damaged, InvalidDocument, Missing
+from steno.errors import Damaged, Missing
 from steno.record import Header, Record
 from steno.store.heads import in_order
+from steno.store.sqlite_columns import (
+    Content,
+    Id,
+    Row,
+    content_of,
+    moment,
+    packed,
+    record_from,
+    row_of,
+    unpacked,
+)
 from steno.store.sqlite_headers import header_from, not_found
 from steno.store.sqlite_layout import BLOCK, SESSION_SHIFT
 
 _LONGEST: Final = (1 << SESSION_SHIFT) - 1
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _DISAGREE: Final = "record {}: its columns do not say what its data says; bring back a copy"
 
 _INSERT: Final = """
-INSERT INTO record (key, parent, time, branch, id, checksum, data) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO record (key, parent, time, branch, id, checksum, data, digest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 _UPDATE: Final = """
-UPDATE record SET checksum = ?, data = ? WHERE key = ? AND branch = ? AND id IS ?
+UPDATE record SET checksum = ?, data = ?, digest = ?
+WHERE key = ? AND branch = ? AND ifnull(id, '') IN (?, ?)
 """
 _EXTENT: Final = """
-SELECT session.key, entries, last.key, last.branch, last.id
+SELECT session.key, entries, has_text_ids, last.key, last.branch, last.id
 FROM session LEFT JOIN record AS last ON last.key = (
     SELECT max(key) FROM record
     WHERE key BETWEEN session.key << :shift AND session.key << :shift | :longest
@@ -64,27 +75,28 @@ ORDER BY own.id IS NOT NULL, latest.seq
 _HEADS: Final = _HEAD_OF.format(only_name="", only_branch="")
 _HEAD: Final = _HEAD_OF.format(only_name="AND name = :name", only_branch="AND branch = :name")
 _BACK: Final = """
-WITH RECURSIVE path (seq, parent, checksum, data) AS (
-    SELECT key - :base, parent, checksum, data FROM record WHERE key = :base + :seq
+WITH RECURSIVE path (seq, parent) AS (
+    SELECT :seq, parent FROM record WHERE key = :base + :seq
     UNION ALL
-    SELECT key - :base, record.parent, record.checksum, record.data
-    FROM path CROSS JOIN record ON key = :base + path.parent
+    SELECT path.parent, record.parent FROM path CROSS JOIN record ON key = :base + path.parent
     LIMIT :number
 )
-SELECT seq, parent, checksum, data FROM path
+SELECT seq, branch, checksum, data, digest, path.parent
+FROM path CROSS JOIN record ON key = :base + seq
 """
 _SOME: Final = """
-SELECT own.key - :base, own.checksum, own.data, own.branch, own.id, own.parent, before.id
+SELECT own.key - :base, own.branch, own.checksum, own.data, own.digest,
+       own.id, own.parent, before.id
 FROM record AS own LEFT JOIN record AS before ON before.key = :base + own.parent
 WHERE own.key BETWEEN :first AND :last ORDER BY own.key
 """
 _FIRST: Final = """
-SELECT key - :base, checksum, data FROM record
+SELECT key - :base, branch, checksum, data, digest FROM record
 WHERE key BETWEEN :base AND :last AND id IS NOT NULL ORDER BY key LIMIT :number
 """
 _ONE: Final = """
-SELECT id, :seq, checksum, data
-FROM (SELECT checksum, data FROM record WHERE key = :key)
+SELECT id, :seq, branch, own.checksum, data, digest
+FROM (SELECT branch, checksum, data, digest FROM record WHERE key = :key) AS own
 CROSS JOIN session ON session.key = :session
 """
 _ENTER: Final = (
@@ -110,10 +122,6 @@ _ENTER: Final = (
 )
 
 
-Row: TypeAlias = tuple[int | None, int | None, str, str | None, int, bytes]
-"""What a row of `record` holds behind its key."""
-
-
 class Extent(NamedTuple):
     """Where the records of a session lie."""
 
@@ -126,6 +134,8 @@ class Extent(NamedTuple):
     """The branch of the last record."""
     entry_id: str | None = None
     """Its entry, if it has one; what comes next is most often about these two."""
+    has_text_ids: bool = False
+    """Whether an older version wrote some of it: then a UUID may also stand as text."""
 
     @property
     def length(self) -> int:
@@ -156,7 +166,7 @@ def rows_of(records: Iterable[Record]) -> Iterator[Row]:
     seqs: dict[str, int] = {}
     for record in in_order(records):
         before = _before(record)
-        yield _row_of(record, None if before is None else seqs.get(before, 0))
+        yield row_of(record, None if before is None else seqs.get(before, 0))
         if record.entry is not None:
             seqs[record.entry.id] = record.seq
 
@@ -166,18 +176,12 @@ def _before(record: Record) -> str | None:
     return record.at if record.entry is None else record.entry.parent
 
 
-def _row_of(record: Record, parent: int | None) -> Row:
-    """Return the row of a record, without its key."""
-    entry, data = record.entry, encode_record(record)
-    id, time = (None, None) if entry is None else (entry.id, entry.time)
-    stamp = None if time is None else microseconds(time)
-    return parent, stamp, record.branch, id, crc32(data), data
-
-
 def add_session(db: sqlite3.Connection, id: str, header: bytes, rows: list[Row]) -> None:
     """Write a session that is not there yet."""
-    values = (id, header, crc32(header))
-    made = db.execute("INSERT INTO session (id, header, checksum) VALUES (?, ?, ?)", values)
+    made = db.execute(
+        "INSERT INTO session (id, header, checksum, has_text_ids) VALUES (?, ?, ?, 0)",
+        (id, header, crc32(header)),
+    )
     session = made.lastrowid
     assert session is not None
     base = session << SESSION_SHIFT
@@ -193,9 +197,9 @@ def remove_session(db: sqlite3.Connection, extent: Extent) -> None:
 
 def overwrite(db: sqlite3.Connection, extent: Extent, record: Record) -> int:
     """Put other bytes in the place of a record; return its key. Raises Missing."""
-    data, key = encode_record(record), extent.base + record.seq
-    entry_id = None if record.entry is None else record.entry.id
-    changed = db.execute(_UPDATE, (crc32(data), data, key, record.branch, entry_id))
+    key, id = extent.base + record.seq, "" if record.entry is None else record.entry.id
+    values = (*content_of(record), key, record.branch, id, packed(id))
+    changed = db.execute(_UPDATE, values)
     if changed.rowcount != 1:
         raise Missing("store: there is no record of this number with this entry")
     return key
@@ -203,7 +207,7 @@ def overwrite(db: sqlite3.Connection, extent: Extent, record: Record) -> int:
 
 def write(db: sqlite3.Connection, extent: Extent, record: Record, parent: int | None) -> None:
     """Put a record behind the last one; with the last of a block, enter what it holds."""
-    db.execute(_INSERT, (extent.last + 1, *_row_of(record, parent)))
+    db.execute(_INSERT, (extent.last + 1, *row_of(record, parent)))
     if record.seq % BLOCK == 0:
         _enter(db, extent.session, record.seq - BLOCK + 1, record.seq)
 
@@ -225,9 +229,10 @@ def extent_of(db: sqlite3.Connection, session: str) -> Extent:
     row = db.execute(_EXTENT, place).fetchone()
     if row is None:
         raise not_found(db, session)
-    key, entries, last, branch, entry_id = row
+    key, entries, has_text_ids, last, branch, id = row
     base = key << SESSION_SHIFT
-    extent = Extent(key, base, base if last is None else last, branch, entry_id)
+    last = base if last is None else last
+    extent = Extent(key, base, last, branch, unpacked(id), bool(has_text_ids))
     if extent.length < entries:
         raise Damaged(f"record {entries}: it is not there")
     return extent
@@ -242,37 +247,39 @@ def find(db: sqlite3.Connection, extent: Extent, entry_id: str) -> int | None:
     """Return the `seq` of an entry."""
     if entry_id == extent.entry_id:
         return extent.length
-    row = db.execute(_FIND, {**extent.names, "id": entry_id}).fetchone()
+    names, kept = extent.names, packed(entry_id)
+    row = db.execute(_FIND, {**names, "id": kept}).fetchone()
+    if row is None and extent.has_text_ids and kept != entry_id:
+        row = db.execute(_FIND, {**names, "id": entry_id}).fetchone()
     return None if row is None else row[0]
 
 
 def heads_of(db: sqlite3.Connection, extent: Extent) -> list[tuple[str, str | None]]:
     """Return every branch and its last entry, the branch whose entry came last at the end."""
-    return db.execute(_HEADS, extent.names).fetchall()
+    return [(name, unpacked(id)) for name, id in db.execute(_HEADS, extent.names)]
 
 
 def head_of(db: sqlite3.Connection, extent: Extent, branch: str) -> tuple[str, str | None] | None:
     """Return the same for one branch; None if there is none of this name."""
     if branch == extent.branch and extent.entry_id is not None:
         return branch, extent.entry_id
-    found: tuple[str, str | None] | None = db.execute(
-        _HEAD, {**extent.names, "name": branch}
-    ).fetchone()
-    return found
+    found = db.execute(_HEAD, {**extent.names, "name": branch}).fetchone()
+    return None if found is None else (found[0], unpacked(found[1]))
 
 
 def path_back(
     db: sqlite3.Connection, base: int, seq: int, number: int
-) -> list[tuple[int, int | None, int, bytes]]:
+) -> list[tuple[Content, int | None]]:
     """Return the row of a record, of its parent and so on; with each the `seq` of the next."""
-    return db.execute(_BACK, {"base": base, "seq": seq, "number": number}).fetchall()
+    found = db.execute(_BACK, {"base": base, "seq": seq, "number": number})
+    return [(row[:-1], row[-1]) for row in found]
 
 
 def found_at(db: sqlite3.Connection, key: int) -> tuple[str, Record] | None:
     """Return a record and the id of its session; None if it is gone."""
     place = {"key": key, "session": key >> SESSION_SHIFT, "seq": key & _LONGEST}
     row = db.execute(_ONE, place).fetchone()
-    return None if row is None else (row[0], record_from(*row[1:]))
+    return None if row is None else (row[0], record_from(row[1:]))
 
 
 class Figures(NamedTuple):
@@ -300,30 +307,32 @@ def figures_of(db: sqlite3.Connection, extent: Extent) -> Figures:
 def first_entries(db: sqlite3.Connection, extent: Extent, number: int) -> list[Entry]:
     """Return the first entries of a session."""
     rows = db.execute(_FIRST, {**extent.names, "number": number}).fetchall()
-    return [entry for row in rows if (entry := record_from(*row).entry) is not None]
+    return [entry for row in rows if (entry := record_from(row).entry) is not None]
 
 
 class Whole(NamedTuple):
     """A row of `record` with all that can be compared with its data."""
 
     seq: int
+    branch: str
     checksum: int
     data: bytes
-    branch: str
-    id: str | None
+    digest: bytes | None
+    id: Id | None
     parent: int | None
-    parent_id: str | None
+    parent_id: Id | None
     """Of the entry that `parent` leads to."""
 
     def record(self) -> Record:
         """Return the record. Raises Damaged if the columns do not say the same."""
-        record = record_from(self.seq, self.checksum, self.data)
+        record = record_from(self[:5])
         id = None if record.entry is None else record.entry.id
-        before = _before(record)
-        is_linked = (
-            self.parent is None if before is None else self.parent == 0 or self.parent_id == before
-        )
-        if not is_linked or (self.branch, self.id) != (record.branch, id):
+        before, parent = _before(record), self.parent
+        if before is None:
+            is_linked = parent is None
+        else:
+            is_linked = parent == 0 or unpacked(self.parent_id) == before
+        if not is_linked or self.branch != record.branch or unpacked(self.id) != id:
             raise Damaged(_DISAGREE.format(self.seq))
         return record
 
@@ -340,27 +349,4 @@ def portion(db: sqlite3.Connection, session: int, done: int, number: int) -> lis
     """Return the rows of the records behind the record `done`."""
     base = session << SESSION_SHIFT
     names = {"base": base, "first": base + done + 1, "last": base + done + number}
-    return [Whole(*row) for row in db.execute(_SOME, names)]
-
-
-def record_from(seq: int, checksum: int, data: object) -> Record:
-    """Return the record of a row. Raises Damaged."""
-    if not isinstance(data, bytes) or crc32(data) != checksum:
-        raise Damaged(f"record {seq}: its bytes are not those that were written")
-    try:
-        record = decode_record(data)
-    except InvalidDocument as exc:
-        raise Damaged(f"record {seq}: it cannot be read") from exc
-    if record.seq != seq:
-        raise Damaged(f"record {seq}: another one is in its place")
-    return record
-
-
-def microseconds(moment: datetime) -> int:
-    """Return a time as it is kept."""
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def moment(microseconds: int) -> datetime:
-    """Return a time that was kept."""
-    return _EPOCH + microseconds * _MICROSECOND
+    return [Whole._make(row) for row in db.execute(_SOME, names)]

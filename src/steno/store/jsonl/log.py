@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from threading import RLock
 from typing import BinaryIO, Final, NamedTuple, TypeAlias, final
 
+from steno.entry import Entry
 from steno.errors import Damaged, InvalidValue, UnsupportedVersion
 from steno.record import Header, Record
 from steno.store.heads import Heads
-from steno.store.lines import MARK_LENGTH, Glance, decode_line, glance_at_line
+from steno.store.lines import MARK_LENGTH, Glance, decode_line, glance_at_lines
 
 _LINE_START: Final = re.compile(rb'\{"crc":"[0-9a-f]{8}","')
 _MOST_STARTS: Final = 8
@@ -29,32 +30,21 @@ _SECTOR: Final = 512
 _OURS: Final = re.compile(rb'\{"crc":"|[0-9a-f]{8}","(?:session|record)":\{')
 """Either half of how a line begins: one damaged byte does not hide both."""
 
-Content: TypeAlias = Header | Record | Glance
-
 
 class Line(NamedTuple):
     """A whole line: where it begins, its bytes, and what it says."""
 
     offset: int
     raw: bytes
-    content: Content
+    content: Header | Record
 
 
-class Place(NamedTuple):
-    """Where the line of an entry stands."""
-
-    offset: int
-    length: int
+Place: TypeAlias = tuple[int, int]
+"""Where the line of an entry begins, and how long it is; there are too many for a class."""
 
 
 def read_lines(
-    file: int,
-    name: str,
-    *,
-    size: int,
-    offset: int = 0,
-    number: int = 1,
-    read: Callable[[bytes], Content] = decode_line,
+    file: int, name: str, *, size: int, offset: int = 0, number: int = 1
 ) -> Iterator[Line]:
     """Read the whole lines up to `size`, from line `number`, which begins at `offset`.
 
@@ -63,7 +53,7 @@ def read_lines(
     with open(file, "rb", buffering=_PIECE, closefd=False) as stream:
         stream.seek(offset)
         while raw := stream.readline(max(size - offset, 0)):
-            if not (content := _whole(raw, f"{name}, line {number}", read)):
+            if not (content := _whole(raw, name, number)):
                 if not _may_be_torn(raw, offset) or _goes_on(stream, size) or _holds_a_line(raw):
                     raise _damaged(f"{name}, line {number}", "its checksum does not fit")
                 return
@@ -94,29 +84,47 @@ def read_header(file: int, name: str) -> Header | None:
     return None
 
 
-def read_at(file: int, place: Place) -> Record | None:
-    """Read one record; None if there is none at this place."""
-    try:
-        content = decode_line(os.pread(file, place.length, place.offset))
-    except (Damaged, InvalidValue):
-        return None
-    return content if isinstance(content, Record) else None
+@final
+class BackwardReader:
+    """Reads entries from the last to the first; many at once where they lie side by side."""
+
+    def __init__(self, file: int) -> None:
+        """Read from a file in which what is known does not change."""
+        self._file = file
+        self._begin = self._end = self._last = 0
+        self._piece = b""
+
+    def read(self, entry_id: str, place: Place) -> tuple[Entry, str] | None:
+        """Read an entry and its digest; None if it is not at this place."""
+        offset, length = place
+        end = offset + length
+        if offset < self._begin or end > self._end:
+            # Where one stood right before the last, most of those before it will do so, too.
+            begin = min(offset, max(end - _PIECE, 0)) if end == self._last else offset
+            self._begin, self._end = begin, end
+            self._piece = os.pread(self._file, end - begin, begin)
+        self._last = offset
+        try:
+            content = decode_line(self._piece[offset - self._begin : end - self._begin])
+        except (Damaged, InvalidValue):
+            return None
+        if isinstance(content, Header) or content.entry is None or content.digest is None:
+            return None
+        return (content.entry, content.digest) if content.entry.id == entry_id else None
 
 
-def _whole(
-    raw: bytes, place: str, read: Callable[[bytes], Content] = decode_line
-) -> Content | None:
+def _whole(raw: bytes, name: str, number: int) -> Header | Record | None:
     """Decode a line; None if it is not whole. Raises Damaged if it is, and is not one of ours."""
     if not raw.endswith(b"\n"):
         return None
     try:
-        return read(raw)
+        return decode_line(raw)
     except Damaged:
         return None
     except UnsupportedVersion:
         raise
     except InvalidValue as exc:
-        raise _damaged(place, "it is no record of a session") from exc
+        raise _damaged(f"{name}, line {number}", "it is no record of a session") from exc
 
 
 def _may_be_torn(raw: bytes, offset: int) -> bool:
@@ -144,7 +152,7 @@ def _goes_on(stream: BinaryIO, size: int) -> bool:
 def _holds_a_line(raw: bytes) -> bool:
     """Tell whether a line ends in one that is whole: then a line break is missing before it."""
     starts = islice(_LINE_START.finditer(raw, 1), _MOST_STARTS)
-    return any(_whole(raw[start.start() :], "line") for start in starts)
+    return any(_whole(raw[start.start() :], "line", 1) for start in starts)
 
 
 def _damaged(place: str, rule: str) -> Damaged:
@@ -176,8 +184,8 @@ class Log:
         """Where the next line begins."""
         self._lines = 0
         self._inode = 0
-        self._mark = Place(0, 0), b""
-        """The beginning of the last line, by which we know the file again."""
+        self._mark = 0, b""
+        """Where the last line begins and how, by which we know the file again."""
 
     def catch_up(self, file: int) -> int:
         """Read what was written since the last look; return how long the torn tail is.
@@ -188,36 +196,59 @@ class Log:
         if status.st_ino != self._inode or status.st_size < self.end or not self._recognizes(file):
             self.forget()
             self._inode = status.st_ino
-        if status.st_size > self.end:
-            for line in read_lines(
-                file,
-                self._name,
-                size=status.st_size,
-                offset=self.end,
-                number=self._lines + 1,
-                read=glance_at_line,
-            ):
-                self.take(line)
-        return status.st_size - self.end
+        size = status.st_size
+        if size > self.end:
+            if self.header is None:
+                self._take_carefully(file, size, most=1)
+            self._take_plain(file, size)
+        if size > self.end:
+            self._take_carefully(file, size)
+        return size - self.end
+
+    def _take_plain(self, file: int, size: int) -> None:
+        """Take the lines that a glance is enough for; most often these are all."""
+        with open(file, "rb", buffering=_PIECE, closefd=False) as stream:
+            stream.seek(self.end)
+            last = b""
+            try:
+                for raw, glance in glance_at_lines(stream):
+                    if self.end + len(raw) > size:
+                        break
+                    self._take_record(len(raw), glance)
+                    last = raw
+            finally:
+                if last:
+                    self._mark = self.end - len(last), last[:MARK_LENGTH]
+
+    def _take_carefully(self, file: int, size: int, most: int | None = None) -> None:
+        """Take all lines that are left, or the next ones, whatever they hold. Raises Damaged."""
+        number = self._lines + 1
+        left = read_lines(file, self._name, size=size, offset=self.end, number=number)
+        for line in islice(left, most):
+            self.take(line.raw, line.content)
 
     def _recognizes(self, file: int) -> bool:
         """Tell whether the last line is where it was: a file may have got the inode of another."""
-        place, mark = self._mark
-        return os.pread(file, place.length, place.offset) == mark
+        offset, mark = self._mark
+        return os.pread(file, len(mark), offset) == mark
 
-    def take(self, line: Line) -> None:
+    def take(self, raw: bytes, content: Header | Record) -> None:
         """Take one more line, which stands at the end."""
-        offset, raw, content = line
+        self._mark = self.end, raw[:MARK_LENGTH]
         if isinstance(content, Header):
             self.header = content
+            self.end += len(raw)
+            self._lines += 1
         else:
-            entry = content.entry
-            if entry is None:
-                self.heads.begin(content.branch, content.at)
-            else:
-                self.places[entry.id] = Place(offset, len(raw))
-                self.heads.write(content.branch, entry.id)
-            self.last_seq = content.seq
-        self.end = offset + len(raw)
+            self._take_record(len(raw), content)
+
+    def _take_record(self, length: int, record: Record | Glance) -> None:
+        entry, offset = record.entry, self.end
+        if entry is None:
+            self.heads.begin(record.branch, record.at)
+        else:
+            self.places[entry.id] = offset, length
+            self.heads.write(record.branch, entry.id)
+        self.last_seq = record.seq
+        self.end = offset + length
         self._lines += 1
-        self._mark = Place(offset, MARK_LENGTH), raw[:MARK_LENGTH]

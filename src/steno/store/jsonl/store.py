@@ -40,7 +40,15 @@ from steno.store.jsonl.files import (
     sync_folder,
     unlock,
 )
-from steno.store.jsonl.log import Line, Log, NotOurs, Place, read_at, read_header, read_lines
+from steno.store.jsonl.log import (
+    BackwardReader,
+    Line,
+    Log,
+    NotOurs,
+    Place,
+    read_header,
+    read_lines,
+)
 from steno.store.lines import encode_line
 from steno.store.store import Blob, Store
 
@@ -178,9 +186,9 @@ class JsonlStore(Store):
         """Return an entry, then its parent and so on; no other is read."""
         wanted: str | None = entry_id
         for _ in range(2):
-            for entry, digest in self._back_from(session, wanted):
-                yield entry, digest
-                wanted = entry.parent
+            for found in self._back_from(session, wanted):
+                yield found
+                wanted = found[0].parent
             if wanted is None:
                 return
             # The next is not where it was. If the file is damaged, reading all of it says where;
@@ -321,19 +329,16 @@ class JsonlStore(Store):
     def _back_from(self, session: str, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
         """Return an entry, then its parent and so on, until one is not where it should be."""
         with self._reading(session) as (file, _, places):
-            wanted = entry_id
+            wanted, reader = entry_id, BackwardReader(file)
             for _ in range(len(places) + 1):
                 if wanted is None:
                     return
-                if wanted not in places:
+                if (place := places.get(wanted)) is None:
                     raise Missing("store: there is no entry of this id")
-                record = read_at(file, places[wanted])
-                if record is None or record.entry is None or record.digest is None:
+                if (found := reader.read(wanted, place)) is None:
                     return
-                if record.entry.id != wanted:
-                    return
-                yield record.entry, record.digest
-                wanted = record.entry.parent
+                yield found
+                wanted = found[0].parent
 
     def _records(self, session: str) -> Iterator[Record]:
         path, deadline, end = self._path(session), self._deadline(), 0
@@ -371,7 +376,7 @@ def _check_id(header: Header | None, session: str) -> Header:
 def _write(file: int, log: Log, record: Record) -> None:
     raw = encode_line(record)
     append_whole(file, raw, end=log.end)
-    log.take(Line(log.end, raw, record))
+    log.take(raw, record)
 
 
 def _tell_if_torn(log: Log, name: str, end: int, size: int) -> None:

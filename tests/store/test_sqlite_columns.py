@@ -1,0 +1,239 @@
+"""What the rows of a SQLite file hold: little more than the entry, in files of any version."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from zlib import crc32
+
+import pytest
+
+from steno import ChatMessage
+from steno.codec import encode_entry, encode_header, encode_record
+from steno.entry import Entry
+from steno.errors import Conflict, Damaged
+from steno.record import MAIN, Header, Record
+from steno.store import MemoryStore
+from steno.store.convert import convert_store
+from steno.store.sqlite import SqliteStore
+from steno.store.sqlite_layout import BLOCK, VERSION
+
+_OLD = Path(__file__).with_name("sqlite_version_2.sql")
+_DIGEST = "0" * 64
+
+
+def _id(number: int) -> str:
+    return f"0190a5e0-0000-7000-8000-{number:012x}"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(file: Path) -> Iterator[SqliteStore]:
+    with SqliteStore(file) as store:
+        yield store
+
+
+@pytest.fixture
+def old(file: Path) -> Path:
+    """A file that version 2 has written: 34 messages, a branch, a redaction; and a second one."""
+    with closing(sqlite3.connect(file)) as db:
+        db.executescript(_OLD.read_text())
+    return file
+
+
+def _rows(file: Path) -> list[tuple[str, str, bytes, bytes | None]]:
+    with closing(sqlite3.connect(file)) as db:
+        query = "SELECT typeof(id), branch, data, digest FROM record ORDER BY key"
+        return db.execute(query).fetchall()
+
+
+# -- files of version 2 ----------------------------------------------------------------------
+
+
+def test_a_file_of_version_2_is_brought_up_to_date_and_keeps_its_rows(old: Path) -> None:
+    before = old.read_bytes()
+    with closing(sqlite3.connect(old)) as db:
+        rows = db.execute("SELECT key, parent, time, branch, id, checksum, data FROM record")
+        written = rows.fetchall()
+    with SqliteStore(old) as store:
+        assert [store.verify(name).is_intact for name in ("ours", "theirs")] == [True, True]
+        said = [message.text for message in store.open("ours").messages(MAIN)]
+        assert (said[:4], said[-1]) == (
+            ["Question 0?", "Answer 0.", "Question 1?", "Answer 1."],
+            "Answer 16.",
+        )
+        assert set(store.heads("ours")) == {MAIN, "other"}
+        assert store.header("ours").title == "Written by version 2"
+    with closing(sqlite3.connect(old)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        rows = db.execute("SELECT key, parent, time, branch, id, checksum, data FROM record")
+        assert rows.fetchall() == written
+    assert len(old.read_bytes()) == len(before)
+
+
+def test_a_session_of_version_2_goes_on_with_rows_of_both_kinds(old: Path) -> None:
+    with SqliteStore(old) as store:
+        conversation = store.open("ours")
+        conversation.switch(MAIN)
+        for number in range(2 * BLOCK):
+            conversation.append(ChatMessage.user(f"More {number}."))
+        conversation.append(ChatMessage.user("Elsewhere again."), branch="other")
+    with SqliteStore(old) as store:
+        again = store.open("ours")
+        assert [message.text for message in again.messages(MAIN)][32:35] == [
+            "Answer 16.",
+            "More 0.",
+            "More 1.",
+        ]
+        assert [message.text for message in again.messages("other")][-2:] == [
+            "Elsewhere.",
+            "Elsewhere again.",
+        ]
+        assert store.verify("ours").is_intact
+        assert {kind for kind, *_ in _rows(old)} == {"text", "blob", "null"}
+
+
+@pytest.mark.parametrize("number", [1, BLOCK, BLOCK + 1, 35])
+def test_an_id_that_version_2_wrote_is_taken(old: Path, number: int) -> None:
+    with SqliteStore(old) as store:
+        head = store.heads("ours")["other"]
+        entry = Entry(id=_id(number), parent=head, payload=ChatMessage.user("Twice."))
+        with pytest.raises(Conflict, match="id"):
+            store.append("ours", entry, branch="other", digest=_DIGEST, expected=head)
+        store.begin_branch("ours", f"from {number}", _id(number))
+        assert store.heads("ours")[f"from {number}"] == _id(number)
+
+
+def test_a_row_of_version_2_can_be_erased_and_moved_elsewhere(old: Path) -> None:
+    with SqliteStore(old) as store:
+        store.redact("ours", _id(2), actor="me", reason="a wish")
+        store.redact("theirs", "plain-id", actor="me", reason="a wish")
+        assert store.verify("ours").redacted == 2
+        assert store.verify("ours").is_intact
+        assert b"Answer 0." not in old.read_bytes()
+        memory = MemoryStore()
+        assert convert_store(store, memory) == 2
+        for name in ("ours", "theirs"):
+            assert list(memory.records(name)) == list(store.records(name))
+        assert [hit.entry.id for hit in store.search("question 3")] == [_id(7)]
+
+
+def test_what_an_older_program_adds_that_has_the_file_open_is_found(
+    store: SqliteStore, file: Path
+) -> None:
+    """It looked at the version when it opened the file, and knows nothing of the new columns."""
+    header = encode_header(Header(id="s"))
+    entry = Entry(id=_id(1), payload=ChatMessage.user("hello"))
+    data = encode_record(Record(seq=1, branch=MAIN, entry=entry, digest=_DIGEST))
+    with closing(sqlite3.connect(file)) as db, db:
+        values = ("s", header, crc32(header))
+        db.execute("INSERT INTO session (id, header, checksum) VALUES (?, ?, ?)", values)
+        db.execute(
+            "INSERT INTO record (key, branch, id, checksum, data)"
+            " VALUES (last_insert_rowid() << 32 | 1, ?, ?, ?, ?)",
+            (MAIN, entry.id, crc32(data), data),
+        )
+    assert list(store.read_back("s", entry.id)) == [(entry, _DIGEST)]
+    second = Entry(id=_id(2), parent=entry.id, payload=ChatMessage.user("more"))
+    store.append("s", second, branch=MAIN, digest=_DIGEST, expected=entry.id)
+    again = Entry(id=entry.id, parent=second.id, payload=ChatMessage.user("twice"))
+    with pytest.raises(Conflict, match="id"):
+        store.append("s", again, branch=MAIN, digest=_DIGEST, expected=second.id)
+
+
+# -- what a row holds ------------------------------------------------------------------------
+
+
+def test_a_row_holds_its_entry_and_nothing_twice(store: SqliteStore, file: Path) -> None:
+    conversation = store.new([ChatMessage.user("hello"), ChatMessage.assistant("yes")], id="s")
+    entries = conversation.entries()
+    assert _rows(file) == [
+        ("blob", MAIN, encode_entry(entry), bytes.fromhex(conversation.digest(entry)))
+        for entry in entries
+    ]
+
+
+def test_a_file_grows_by_less_than_half_more_than_its_entries(file: Path) -> None:
+    """Most entries are short and some are long, so that pages are filled as they come."""
+    random = Random(1)
+    with SqliteStore(file, durability="normal") as store:
+        store.new(id="s")
+    empty = file.stat().st_size
+    with SqliteStore(file, durability="normal") as store:
+        conversation = store.open("s")
+        for _ in range(20 * BLOCK):
+            length = int(random.lognormvariate(6.4, 1.1))  # half of them below 600
+            conversation.append(ChatMessage.user("x" * min(length, 60_000)))
+        entries = sum(len(encode_entry(entry)) for entry in conversation.entries())
+    assert file.stat().st_size - empty < 1.4 * entries
+
+
+@pytest.mark.parametrize(
+    "id",
+    ["plain", _id(10).upper(), _id(10).replace("-", ""), f"{_id(10)}\n", f"{{{_id(10)}}}", "é"],
+)
+def test_an_id_that_is_no_plain_uuid_is_kept_as_it_is(
+    store: SqliteStore, file: Path, id: str
+) -> None:
+    first = Entry(id=_id(10), payload=ChatMessage.user("a"))
+    second = Entry(id=id, parent=_id(10), payload=ChatMessage.user("b"))
+    store.add_session(Header(id="s"))
+    store.append("s", first, branch=MAIN, digest=_DIGEST, expected=None)
+    store.append("s", second, branch=MAIN, digest=_DIGEST, expected=first.id)
+    assert [entry for entry, _ in store.read_back("s", id)] == [second, first]
+    assert [record.entry for record in store.records("s")] == [first, second]
+    assert store.heads("s") == {MAIN: id}
+    assert [kind for kind, *_ in _rows(file)] == ["blob", "text"]
+
+
+# -- rows that were changed ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "digest = zeroblob(32)",
+        "digest = NULL",
+        "digest = 7",
+        "digest = 'text'",
+        "branch = 'zz'",
+        "branch = x'6d61696e'",
+        "data = CAST(data AS TEXT)",
+        "checksum = checksum + 1",
+        "(checksum, data, digest) = (SELECT checksum, data, digest FROM record LIMIT 1)",
+    ],
+)
+def test_a_row_that_was_changed_behind_our_back_is_damaged(
+    store: SqliteStore, file: Path, change: str
+) -> None:
+    conversation = store.new([ChatMessage.user("one"), ChatMessage.user("two")], id="s")
+    head = conversation.entries()[-1].id
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute(f"UPDATE record SET {change} WHERE key & 0xFFFF = 2")
+    for read in (store.records("s"), store.read_back("s", head)):
+        with pytest.raises(Damaged, match="record 2"):
+            list(read)
+    with pytest.raises(Damaged, match="record 2"):
+        store.verify("s")
+
+
+def test_a_whole_record_in_the_place_of_another_is_damaged(store: SqliteStore, file: Path) -> None:
+    conversation = store.new([ChatMessage.user("one"), ChatMessage.user("two")], id="s")
+    first, second = store.records("s")
+    data = encode_record(Record(seq=1, branch=MAIN, entry=second.entry, digest=second.digest))
+    with closing(sqlite3.connect(file)) as db, db:
+        values = (data, crc32(data))
+        db.execute(
+            "UPDATE record SET data = ?, checksum = ?, digest = NULL WHERE key & 0xFFFF = 2", values
+        )
+    assert next(store.records("s")) == first
+    for read in (store.records("s"), store.read_back("s", conversation.entries()[-1].id)):
+        with pytest.raises(Damaged, match="another one is in its place"):
+            list(read)
