@@ -25,7 +25,7 @@ def test_a_question_shows_the_call_once_and_all_choices() -> None:
         assert stage.panel.display
         assert stage.seen.count("git log -1") == 1
         for words in (
-            "bash · execute ━",
+            "bash wants to execute ━",
             "│ git log -1\n │ in ~/project · at most 120 s",
             "o once",
             "s for session",

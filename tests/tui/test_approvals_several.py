@@ -31,7 +31,7 @@ def test_several_calls_are_listed_and_gone_through_one_by_one() -> None:
             assert words in stage.seen
         assert "1 of 3" in stage.seen
         await stage.press(pilot, "ctrl+n")
-        assert "edit · execute · 2 of 3" in stage.seen
+        assert "edit wants to execute · 2 of 3" in stage.seen
         await stage.press(pilot, "d", "enter", "o", "enter")
         assert stage.verdicts == [
             ("call_2", Verdict(allowed=False, actor="ann")),
@@ -68,7 +68,7 @@ def test_what_was_decided_ahead_is_listed_as_such_and_not_asked_again(is_allowed
         assert f"{'allowed  ' if is_allowed else 'denied   '}write call_2.py" in stage.seen
         assert "all 2" not in stage.seen
         await stage.press(pilot, "ctrl+n")
-        assert "bash · execute · 1 of 2" in stage.seen
+        assert "bash wants to execute · 1 of 2" in stage.seen
 
     play(Stage(asked(), waiting("call_2")), scene)
 
@@ -150,7 +150,7 @@ def test_only_what_was_listed_is_allowed_together() -> None:
         assert "call_3" not in stage.seen
         await stage.press(pilot, "enter")
         assert {call_id for call_id, _ in stage.verdicts} == {"call_1", "call_2"}
-        assert "edit · execute" in stage.seen
+        assert "edit wants to execute" in stage.seen
 
     play(Stage(asked(), waiting("call_2")), scene)
 
@@ -178,7 +178,7 @@ def test_a_new_question_does_not_change_what_is_being_decided() -> None:
         stage.ask(asked("call_0", "edit"), *stage.desk.pending)
         await pilot.pause()
         assert "▸o once◂" in stage.seen
-        assert "bash · execute · 2 of 2" in stage.seen
+        assert "bash wants to execute · 2 of 2" in stage.seen
         await stage.press(pilot, "enter")
         assert stage.verdicts == [("call_1", Verdict(allowed=True, actor="ann"))]
 
@@ -207,7 +207,7 @@ def test_a_question_that_is_gone_takes_what_was_written_with_it(keys: tuple[str,
         stage.ask(asked("call_2", "edit"))
         await pilot.pause()
         assert "nothing was decided" in stage.seen
-        assert "permission · edit · execute ━" in stage.seen
+        assert "permission · edit wants to execute ━" in stage.seen
         assert stage.focused is stage.panel
         await stage.press(pilot, "enter")
         assert stage.verdicts == []
@@ -263,3 +263,32 @@ def test_a_reason_written_ahead_holds_when_the_question_comes() -> None:
         assert stage.verdicts == [("call_2", Verdict(allowed=False, actor="ann", reason="no!"))]
 
     play(Stage(asked(), waiting("call_2")), scene)
+
+
+@pytest.mark.parametrize("width", [60, 90, 100])
+def test_no_choice_stands_alone_in_a_row(width: int) -> None:
+    stage = Stage(asked(), waiting("call_2"))
+
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        rows = [line for line in stage.seen.splitlines() if "o once" in line or "d deny" in line]
+        assert [row.count("  ") >= 2 for row in rows] == [True] * (1 if width == 100 else 2)
+        assert "all 2 once" in rows[-1]
+        assert "deny with reason" in rows[-1]
+
+    play(stage, scene, (width, 30))
+
+
+@pytest.mark.parametrize("height", [20, 30])
+def test_there_is_air_around_what_is_to_be_decided_where_there_is_room(height: int) -> None:
+    stage = Stage(asked())
+
+    async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        lines = stage.seen.splitlines()
+        [choices] = [number for number, line in enumerate(lines) if "o once" in line]
+        [hint] = [number for number, line in enumerate(lines) if "Enter confirms" in line]
+        assert [not lines[choices - 1], not lines[hint + 1]] == [height == 30] * 2
+        assert stage.panel.region.bottom == stage.prompt.region.y
+
+    play(stage, scene, (100, height))

@@ -265,7 +265,7 @@ def test_the_next_question_has_to_be_read_too() -> None:
         await stage.press(pilot, "o", apart_s=0.3)
         await stage.press(pilot, "enter", apart_s=0.2)
         assert [call_id for call_id, _ in stage.verdicts] == ["call_1"]
-        assert "edit · execute" in stage.seen
+        assert "edit wants to execute" in stage.seen
 
     play(Stage(asked(), asked("call_2", "edit")), scene)
 

@@ -100,10 +100,29 @@ def test_sessions_of_this_folder_come_first_with_what_there_is_room_for(
         assert ("1234" in row) is (size[0] >= 80)
         assert (" 7 " in row) is (size[0] >= 80)
         assert ("~/code/of/gamma" in row) is (size[0] >= 120)
-        [head] = [line for line in stage.lines if "session " in line and "age" in line]
-        assert head.index("age") + len("age") == row.index("2 d ago") + len("2 d ago")
+        [head] = [line for line in stage.lines if "session " in line and "last used" in line]
+        assert head.index("last used") + len("last used") == row.index("2 d ago") + len("2 d ago")
 
     show(SessionsScreen(desk), play, size=size)
+
+
+@pytest.mark.parametrize("count", [3, 60])
+def test_names_stand_right_above_their_columns_and_the_cursor_goes_to_the_edge(count: int) -> None:
+    desk, _ = a_desk(*[kept(f"n{number}", hours=50) for number in range(count)])
+
+    async def play(stage: Stage, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: f"{count} sessions" in stage.text)
+        await pilot.pause()
+        head, row = [line.rstrip("▁▂▃▄▅▆▇█ ") for line in stage.lines[2:4]]
+        assert stage.lines[1].startswith(" type to search")
+        assert head.endswith("folder")
+        assert row.endswith("~/code/of/n0")
+        assert len(head) == len(row)
+        ends = [segment.style.bgcolor for segment in stage.strips[3] if segment.style]
+        has_bar = count > 20
+        assert (ends[-1] == ends[0]) is not has_bar
+
+    show(SessionsScreen(desk), play, size=(100, 30))
 
 
 def test_the_session_at_hand_is_marked() -> None:

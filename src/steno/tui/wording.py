@@ -42,6 +42,9 @@ INTERRUPTED: Final = f"interrupted; what was said and done is kept, and {RETRY} 
 _GO_ON: Final = " (max_tokens); say: go on. --max-tokens allows more"
 _MOST_UNFOLDED: Final = 20
 """How many lines of a diff are seen before anybody asks for them."""
+_LINES_OF_FAILURE: Final = 5
+_CHARACTERS_OF_FAILURE: Final = 500
+"""What a call that failed says is seen if it is no more: it says why."""
 _STATES: Final = {
     Outcome.OK: State.DONE,
     Outcome.DENIED: State.DENIED,
@@ -85,9 +88,17 @@ def put_result(block: Block, result: ToolResultMessage, entry: str) -> None:
         block.note = _change_in_words(details)
     elif block.form is Form.PLAIN or result.outcome is not Outcome.OK:
         block.put(result.text, Form.PLAIN)
+        block.is_folded = block.is_folded and not _says_why(block)
     else:
         block.put(block.body, block.form)
     block.images = images_of(result.content, entry)
+
+
+def _says_why(block: Block) -> bool:
+    """Tell whether a call failed, and a few lines say why."""
+    is_short = 0 < len(block.body) <= _CHARACTERS_OF_FAILURE
+    lines = block.body.strip("\n").count("\n") + 1
+    return block.state is State.FAILED and is_short and lines <= _LINES_OF_FAILURE
 
 
 def _change_in_words(details: Mapping[str, Any]) -> str:

@@ -147,7 +147,9 @@ class Working:
         self._show_standing()
 
     def _show_standing(self) -> None:
-        self._status.show(self._desk.standing)
+        standing = self._desk.standing
+        self._status.show(standing)
+        self._app.transcript.greet(on_one_line(f"{standing.folder} · {standing.model}"))
 
     def _show_pending(self) -> None:
         pending = self._desk.pending

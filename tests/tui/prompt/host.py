@@ -56,6 +56,15 @@ class Host(App[None]):
     @property
     def offered(self) -> list[str]:
         """What the list shows, row by row, without what it says about it."""
+        return self._popup_rows[:-1]
+
+    @property
+    def below_offers(self) -> str:
+        """What the list says about itself."""
+        return "".join(self._popup_rows[-1:])
+
+    @property
+    def _popup_rows(self) -> list[str]:
         if not self.popup.display:
             return []
         rows = [self.popup.render_line(y).text for y in range(self.popup.size.height)]

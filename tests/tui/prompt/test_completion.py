@@ -25,7 +25,7 @@ _FILES = [
 def test_commands_are_offered_at_once_and_tab_takes_one() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "/he")
-        assert app.offered[0].startswith("> /help")
+        assert app.offered[0].startswith("▸ /help")
         await pilot.press("tab")
         assert (app.prompt.text, app.offered) == ("/help ", [])
         await pilot.press("enter")
@@ -40,7 +40,7 @@ def test_enter_takes_what_is_chosen_and_sends_only_what_is_there_already() -> No
         assert (app.prompt.text, app.sent) == ("/quit ", [])
         app.prompt.clear()
         await type_in(pilot, "/mode")  # /model comes before it in the list of all commands
-        assert app.offered[0].startswith("> /mode ")
+        assert app.offered[0].startswith("▸ /mode ")
         await pilot.press("enter")
 
     assert play(flow).sent == [("/mode", ())]
@@ -49,9 +49,9 @@ def test_enter_takes_what_is_chosen_and_sends_only_what_is_there_already() -> No
 def test_up_and_down_choose_and_go_round() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "/mo")
-        assert [row[:8] for row in app.offered] == ["> /model", "  /mode "]
+        assert [row[:8] for row in app.offered] == ["▸ /model", "  /mode "]
         await pilot.press("down")
-        assert [row[:8] for row in app.offered] == ["  /model", "> /mode "]
+        assert [row[:8] for row in app.offered] == ["  /model", "▸ /mode "]
         await pilot.press("down", "up")
         await pilot.press("tab")
         assert app.prompt.text == "/mode "
@@ -62,7 +62,7 @@ def test_up_and_down_choose_and_go_round() -> None:
 def test_a_command_offers_what_its_argument_may_be() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "/mode ")
-        assert app.offered == ["> /mode plan", "  /mode act"]
+        assert app.offered == ["▸ /mode plan", "  /mode act"]
         await type_in(pilot, "a")
         await pilot.press("tab", "enter")
 
@@ -133,7 +133,7 @@ def test_an_answer_about_something_older_is_ignored() -> None:
         assert app.offered == []
         app.prompt.offer("@ab", [Candidate("@able")])
         await pilot.pause()
-        assert app.offered == ["> @able"]
+        assert app.offered == ["▸ @able"]
         await type_in(pilot, " ")
         app.prompt.offer("@ab", [Candidate("@able")])
         assert app.offered == []
@@ -147,7 +147,7 @@ def test_what_was_offered_and_still_fits_stays_until_there_is_an_answer() -> Non
         app.prompt.offer("@a", [Candidate("@axe"), Candidate("@able")])
         await type_in(pilot, "b")
         await pilot.pause()
-        assert app.offered == ["> @able"]
+        assert app.offered == ["▸ @able"]
         app.prompt.offer("@ab", [])
         assert app.offered == []
 
@@ -161,7 +161,7 @@ def test_a_choice_stays_chosen_when_more_is_offered() -> None:
         await pilot.press("down")
         app.prompt.offer("@a", [Candidate("@a.txt"), Candidate("@axe"), Candidate("@able")])
         await pilot.pause()
-        assert app.offered == ["  @a.txt", "  @axe", "> @able"]
+        assert app.offered == ["  @a.txt", "  @axe", "▸ @able"]
 
     play(flow)
 
@@ -202,12 +202,13 @@ def test_at_most_eight_rows_are_shown_above_the_prompt_and_scroll() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "/")
         await pilot.pause()
-        assert len(app.offered) == 9
-        assert app.offered[-1].strip() == f"… {len(COMMANDS) - 8} more"
+        assert len(app.offered) == 8
+        more = f"… {len(COMMANDS) - 8} more"
+        assert app.below_offers == f"  {more} · Tab/Enter take · Esc close"
         assert app.popup.region.bottom == app.prompt.region.y
         first = app.offered[0]
         await pilot.press("up")
-        assert app.offered[-2].startswith("> /quit")
+        assert app.offered[-1].startswith("▸ /quit")
         await pilot.press("down")
         assert app.offered[0] == first
         assert all(len(row) <= 60 for row in app.offered)
@@ -220,7 +221,7 @@ def test_what_stands_behind_a_command_is_shown_right_behind_its_name() -> None:
         await type_in(pilot, "/ex")
         await pilot.pause()
         assert app.offered[0].startswith(
-            "> /export [markdown|json|html] [FILE]  write this branch to a file"
+            "▸ /export [markdown|json|html] [FILE]  write this branch to a file"
         )
         await pilot.press("tab")
         assert app.prompt.text == "/export "
@@ -264,7 +265,7 @@ def test_what_is_offered_is_shown_without_what_a_terminal_acts_on() -> None:
         hostile = [Candidate("@x\x1b]0;t\x07y", "[red]a[/red]\x1b[2J\nb"), Candidate("@x\nrm\n")]
         app.prompt.offer("@x", hostile)
         await pilot.pause()
-        assert app.offered == ["> @xy  [red]a[/red]\\x1b[2J b"]
+        assert app.offered == ["▸ @xy  [red]a[/red]\\x1b[2J b"]
         await pilot.press("tab")
         assert app.prompt.text == "@xy "
 

@@ -212,13 +212,13 @@ def test_ctrl_r_finds_what_holds_the_words_the_latest_first(tmp_path: Path) -> N
         await type_in(pilot, "men")
         await pilot.press("ctrl+r")
         await pilot.pause()
-        assert app.offered == ["> mend that now", "  Mend it"]
+        assert app.offered == ["▸ mend that now", "  Mend it"]
         assert app.prompt.has_class("-search")
         await pilot.press("ctrl+r")
-        assert app.offered == ["  mend that now", "> Mend it"]
+        assert app.offered == ["  mend that now", "▸ Mend it"]
         await type_in(pilot, "d t")
         await pilot.pause()
-        assert app.offered == ["> mend that now"]
+        assert app.offered == ["▸ mend that now"]
         await pilot.press("enter")
         assert (app.prompt.text, app.offered) == ("mend that\nnow", [])
         assert not app.prompt.has_class("-search")

@@ -57,7 +57,7 @@ def test_what_is_dropped_is_gone_and_the_rest_closes_up() -> None:
 def test_the_last_block_of_all_can_be_dropped() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         transcript.drop(transcript.blocks[0])
-        await until(pilot, lambda: "".join(screen(transcript)).strip() == "")
+        await until(pilot, lambda: "number 0" not in "".join(screen(transcript)))
         transcript.add(words(1)[0])
         await until(pilot, lambda: "  ! number 0" in screen(transcript))
 
@@ -166,11 +166,10 @@ def test_home_and_end_lead_to_the_first_and_the_last_block() -> None:
     play(scene, mixed(200))
 
 
-def test_an_empty_conversation_is_an_empty_screen() -> None:
+def test_an_empty_conversation_has_nothing_to_go_to() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("pageup", "up", "enter", "y", "e", "end")
-        assert screen(transcript) == [""] * 20
-        assert transcript.drawn == 0
+        assert (transcript.selected, transcript.drawn) == (None, 0)
         transcript.add(Block(Kind.USER, body="hello"))
         await until(pilot, lambda: "  ▎ hello" in screen(transcript))
 

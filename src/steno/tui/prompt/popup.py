@@ -17,6 +17,7 @@ from steno.printable import cut, on_one_line, width_of
 from steno.tui.prompt.completion import Choice
 
 MOST_ROWS: Final = 8
+_KEYS: Final = "Tab/Enter take · Esc close"
 _LONGEST: Final = 400
 """How much of a text is looked at; no line is longer."""
 
@@ -90,11 +91,13 @@ class Popup(Widget, can_focus=False):
         return _height(self._choices)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one choice, or how many there are besides."""
+        """Draw one choice, or below them how many there are besides and what keys do."""
         index, width = self._top + y, self.size.width
-        if y == MOST_ROWS:
-            more = Segment(f"  … {len(self._choices) - MOST_ROWS} more", self._about_style)
-            return Strip([more]).adjust_cell_length(width, self.rich_style)
+        if y == _rows(self._choices):
+            hidden = len(self._choices) - y
+            foot = f"  … {hidden} more · {_KEYS}" if hidden else f"  {_KEYS}"
+            below = Segment(cut(foot, width), self._about_style)
+            return Strip([below]).adjust_cell_length(width, self.rich_style)
         if index >= len(self._choices):
             return Strip.blank(width, self.rich_style)
         is_chosen = index == self._at
@@ -103,7 +106,7 @@ class Popup(Widget, can_focus=False):
         choice = self._choices[index]
         text = cut(_shown(choice), width - 2)
         # The sign beside it is for those who see no colours.
-        row = f"{'>' if is_chosen else ' '} {_padded(text, self._text_width(width))}"
+        row = f"{'▸' if is_chosen else ' '} {_padded(text, self._text_width(width))}"
         about = cut(f"  {choice.about}", max(0, width - width_of(row))) if choice.about else ""
         segments = [Segment(row, style), Segment(about, beside)]
         return Strip(segments).adjust_cell_length(width, style)
@@ -136,8 +139,8 @@ def _rows(choices: Sequence[Choice]) -> int:
 
 
 def _height(choices: Sequence[Choice]) -> int:
-    """Return how many rows are taken: one more tells how many are not shown."""
-    return min(MOST_ROWS + 1, len(choices))
+    """Return how many rows are taken: one more tells what keys do."""
+    return _rows(choices) + bool(choices)
 
 
 def _shown(choice: Choice) -> str:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Self, final
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.events import DescendantBlur, DescendantFocus
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -47,6 +48,7 @@ _SAYING: Final = _Mode("-words", ">")
 _SEARCHING: Final = _Mode("-search", "?")
 _MODES: Final = {"!": _Mode("-shell", "!"), "/": _Mode("-command", "/")}
 """What begins with a sign."""
+_ELSEWHERE: Final = "keys go above · Esc comes back here"
 _NOT_TYPED: Final = "shell: pasted text is not run as a command; type it"
 _NOT_ONE_LINE: Final = "shell: a command is one line; more of them are for a script"
 _NO_IMAGES: Final = "shell: a command takes no images; name their files instead"
@@ -66,6 +68,7 @@ class Prompt(Widget):
         &.-shell > .prompt--sign { color: $warning; }
         &.-command > .prompt--sign { color: $accent; }
         &.-search > .prompt--sign { color: $success; }
+        &.-elsewhere { background: $background; & > .prompt--sign { color: $text-muted; } }
     }
     """
 
@@ -164,9 +167,18 @@ class Prompt(Widget):
         """Delete the character behind the cursor."""
         self._editor.action_delete_right()
 
-    def watch_hint(self, hint: str) -> None:
+    def watch_hint(self) -> None:
         """Show another hint, as it is: it holds no markup."""
+        hint = _ELSEWHERE if self.has_class("-elsewhere") else self.hint
         self._editor.placeholder = Content(on_one_line(hint))
+
+    @on(DescendantFocus)
+    @on(DescendantBlur)
+    def _tell_where_keys_go(self) -> None:
+        """Invite nobody to type while keys go elsewhere; without a focus, the terminal has none."""
+        focused = self.screen.focused
+        self.set_class(focused not in (None, self._editor), "-elsewhere")
+        self.watch_hint()
 
     # -- what keys are good for ----------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from steno.tui.screens.deciding import (
     Attention,
     CallUp,
     Choice,
+    Doubt,
     decide_all,
     verdict_as_shown,
     verdict_in_words,
@@ -46,12 +47,11 @@ _SHARE: Final = 0.6
 _CONVERSATION: Final = 4
 """How many rows of the conversation stay in view even then."""
 _TITLE: Final = 1
+_ROOMY: Final = 28
+"""How many rows the screen has to have for two of them to stay empty: around what to decide."""
+_GAPS: Final = 2
 _LOOKS_S: Final = 0.1
 """How often it looks whether it may take the focus."""
-
-_NO_CHOICE: Final = "nothing is chosen: that key stands for no choice"
-_NOTHING: Final = "nothing is chosen: first a letter or ← →, then Enter"
-_PASTED: Final = "nothing is chosen: a paste decides nothing; Esc leads to the prompt"
 
 
 @final
@@ -60,10 +60,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
     DEFAULT_CSS = """
     ApprovalPanel {
-        display: none;
-        height: auto;
-        padding: 0 1;
-        background: $surface;
+        display: none; height: auto; padding: 0 1; background: $surface;
         border-top: solid $warning;
         border-title-color: $warning;
         border-title-style: bold;
@@ -71,6 +68,7 @@ class ApprovalPanel(Widget, can_focus=True):
         & > Static { height: auto; }
         & > .calls { text-wrap: nowrap; text-overflow: ellipsis; }
         & > .calls, & > .note, & > .hint { color: $text-muted; }
+        &.-roomy { padding: 0 1 1 1; & > CallReader { margin-bottom: 1; } }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -202,7 +200,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self._edit()
         else:
             offer = self._docket.offer_by(letter)
-            self._docket.highlight(offer, _NO_CHOICE if offer is None else "")
+            self._docket.highlight(offer, Doubt.NO_CHOICE if offer is None else "")
         self._draw()
 
     def on_paste(self, event: Paste) -> None:
@@ -210,7 +208,7 @@ class ApprovalPanel(Widget, can_focus=True):
         if self.has_focus:
             event.stop()
             self._attention.letter(" ")
-            self._docket.highlight(None, _PASTED)
+            self._docket.highlight(None, Doubt.PASTED)
             self._draw()
 
     def action_highlight(self, step: int) -> None:
@@ -298,7 +296,7 @@ class ApprovalPanel(Widget, can_focus=True):
         offer, shown = self._docket.highlighted, self._docket.shown
         yes, no = [Verdict(allowed=allowed, actor=self.desk.actor) for allowed in (True, False)]
         if offer is None or shown is None:
-            self._docket.told = self._docket.told or _NOTHING
+            self._docket.told = self._docket.told or Doubt.NOTHING
         elif offer.choice in (Choice.ONCE, Choice.DENY):
             self._decide(self.desk, [shown], yes if offer.choice is Choice.ONCE else no)
         elif offer.choice is Choice.ALL:
@@ -394,6 +392,8 @@ class ApprovalPanel(Widget, can_focus=True):
         width = self.content_size.width or screen.width - 2
         parts = (self._calls, self._note, self._choices, self._line, self._hint)
         taken = [part.get_content_height(screen, screen, width) for part in parts if part.display]
-        taken_up = _TITLE + sum(taken)
+        is_roomy = screen.height >= _ROOMY
+        self.set_class(is_roomy, "-roomy")
+        taken_up = _TITLE + sum(taken) + (_GAPS if is_roomy else 0)
         share = int(screen.height * _SHARE) - taken_up
         self._reader.fit(width, share=share, most=rows_beside(self, _CONVERSATION) - taken_up)

@@ -1,4 +1,4 @@
-"""The choices below a call: a letter and a word each, as many in a row as fit.
+"""The choices below a call: a letter and a word each, in as few rows as they fit into.
 
 What cannot be chosen is left out; why, is said elsewhere.
 """
@@ -15,8 +15,10 @@ from textual.style import Style
 from textual.widget import Widget
 
 from steno.tui.screens.deciding import Choice, Offer
+from steno.tui.screens.furniture import rows_of
 
 _CHOICE: Final = "choice"
+_BETWEEN: Final = " "
 
 
 @final
@@ -54,7 +56,7 @@ class Choices(Widget, can_focus=False):
     def render(self) -> Content:
         """Draw all of them."""
         rows = self._rows(self.size.width)
-        return Content("\n").join([Content("").join(map(self._drawn, row)) for row in rows])
+        return Content("\n").join([Content(_BETWEEN).join(map(self._drawn, row)) for row in rows])
 
     def on_click(self, event: Click) -> None:
         """Say what was clicked on."""
@@ -62,25 +64,17 @@ class Choices(Widget, can_focus=False):
         if choice is not None:
             self.post_message(self.Clicked(Choice(choice)))
 
-    def _rows(self, width: int) -> list[list[Offer]]:
-        rows: list[list[Offer]] = []
-        left = 0
-        for offer in self._offers:
-            taken = len(self._text(offer))
-            if not rows or taken > left:
-                rows.append([])
-                left = width
-            rows[-1].append(offer)
-            left -= taken
-        return rows
+    def _rows(self, width: int) -> list[tuple[Offer, ...]]:
+        widths = [len(self._text(offer)) for offer in self._offers]
+        return [self._offers[row] for row in rows_of(widths, width, gap=len(_BETWEEN))]
 
     def _text(self, offer: Offer) -> str:
         before, behind = "▸◂" if offer == self._highlighted else "  "
-        return f"{before}{offer.letter} {offer.label}{behind} "
+        return f"{before}{offer.letter} {offer.label}{behind}"
 
     def _drawn(self, offer: Offer) -> Content:
         text = Content(self._text(offer))
-        text = text.stylize(Style.from_meta({_CHOICE: str(offer.choice)}), 0, len(text) - 1)
+        text = text.stylize(Style.from_meta({_CHOICE: str(offer.choice)}))
         if offer == self._highlighted:
-            return text.stylize("bold reverse", 0, len(text) - 1)
+            return text.stylize("bold reverse")
         return text.stylize("$primary bold underline", 1, 2)

@@ -7,17 +7,15 @@ from typing import ClassVar, Final, final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from steno.errors import StenoError
 from steno.tui.desk import Desk, Twig
 from steno.tui.screens.compare_sheet import Sheet
 from steno.tui.screens.compare_view import CompareView
-from steno.tui.screens.furniture import Remark, Title
+from steno.tui.screens.furniture import Foot, Remark, Title
 
-_KEYS: Final = "n p differences · ← → side · Enter go there · s swap · Esc"
+_KEYS: Final = "n p differences · ← → side · Enter go · s swap · Esc close"
 
 
 @final
@@ -25,10 +23,7 @@ class CompareScreen(ModalScreen[bool]):
     """Two branches; the result tells whether one of them has become the active one."""
 
     DEFAULT_CSS = """
-    CompareScreen {
-        background: $background;
-        #keys { height: auto; padding: 0 1; color: $text-muted; }
-    }
+    CompareScreen { background: $background; }
     """
     AUTO_FOCUS = "CompareView"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -50,7 +45,7 @@ class CompareScreen(ModalScreen[bool]):
         view.chosen = int(self._sheet.names[1] == self._desk.standing.branch)
         yield view
         yield Remark()
-        yield Static(Content(_KEYS), id="keys")
+        yield Foot(_KEYS)
 
     @property
     def _view(self) -> CompareView:

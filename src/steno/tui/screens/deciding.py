@@ -214,6 +214,9 @@ class Doubt(StrEnum):
     HASTY = "ignored: Enter came at once behind another key, as in a paste"
     DOUBLE = "ignored: that was the second half of a double click"
     HELD = "ignored: Enter may still have been held down; wait a second, then once more"
+    NO_CHOICE = "nothing is chosen: that key stands for no choice"
+    NOTHING = "nothing is chosen: first a letter or ← →, then Enter"
+    PASTED = "nothing is chosen: a paste decides nothing; Esc leads to the prompt"
 
 
 @final

@@ -6,6 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
+from steno.ports import Capability
 from steno.printable import on_one_line
 from steno.tui.call_head import head_of_call
 from steno.tui.desk import Pending
@@ -14,6 +15,12 @@ from steno.tui.screens.deciding import Choice, obstacle_to_rules, read_rule
 from steno.tui.screens.docket import Docket
 
 _MOST_LISTED: Final = 3
+_WANTS: Final = {
+    Capability.READ: "wants to read",
+    Capability.WRITE: "wants to write",
+    Capability.EXECUTE: "wants to execute",
+    Capability.NETWORK: "wants to use the network",
+}
 _ASKED_FOR: Final = {
     Choice.SESSION: "allow in this session whatever this rule covers:",
     Choice.PROJECT: "allow in this folder, for good, whatever this rule covers:",
@@ -35,14 +42,20 @@ def title_of(docket: Docket) -> Content:
     shown = docket.shown
     if shown is None:
         return Content("")
-    asked = "not asked yet" if shown.question is None else str(shown.question.capability)
     called = shown.call.original_name
     name = shown.call.name if called is None else f"{shown.call.name} ({on_one_line(called)})"
     number, count = docket.pending.index(shown) + 1, len(docket.pending)
     which = f"· {number} of {count} " if count > 1 else ""
     more = "· Ctrl+N next " if len(docket.undecided) > 1 else ""
-    what = name if name == asked else f"{name} · {asked}"  # nobody wants to read `write · write`
-    return Content(f" permission · {what} {which}{more}")
+    return Content(f" permission · {name}{_purpose(shown)} {which}{more}")
+
+
+def _purpose(pending: Pending) -> str:
+    """Return what a call is for, behind its name; nothing where the name says it."""
+    if pending.question is None:
+        return " · not asked yet"
+    capability = pending.question.capability
+    return "" if pending.call.name == capability else f" {_WANTS[capability]}"
 
 
 def calls_of(docket: Docket) -> Content:

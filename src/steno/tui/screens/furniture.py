@@ -1,15 +1,19 @@
-"""What screens are put together from: a title, a remark, a small window, a line to type into."""
+"""What screens are put together from: a title, a remark, keys, a small window, a line to type into."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, final
 
+from textual.app import RenderResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from steno.printable import on_one_line, printable
+from steno.printable import on_one_line, printable, width_of
 
 WALKING: Final[tuple[BindingType, ...]] = (
     Binding("up", "move(-1)", "up", show=False),
@@ -20,6 +24,30 @@ WALKING: Final[tuple[BindingType, ...]] = (
     Binding("end", "edge(True)", "last", show=False),
 )
 """The keys of whatever has a cursor that goes from one thing to the next."""
+_BETWEEN: Final = " · "
+
+
+def rows_of(widths: Sequence[int], room: int, *, gap: int = 0) -> list[slice]:
+    """Return what stands in which row, by how wide things are: as few rows as can be, filled alike."""
+    rows = _filled(widths, room, gap)
+    # A last row with next to nothing in it looks like a mistake.
+    while room > 1 and len(narrower := _filled(widths, room - 1, gap)) == len(rows):
+        room, rows = room - 1, narrower
+    return rows
+
+
+def _filled(widths: Sequence[int], room: int, gap: int) -> list[slice]:
+    """Return rows of which each takes what fits, and one thing at least."""
+    rows: list[slice] = []
+    left = 0
+    for at, width in enumerate(widths):
+        if not rows or gap + width > left:
+            rows.append(slice(at, at + 1))
+            left = room - width
+        else:
+            rows[-1] = slice(rows[-1].start, at + 1)
+            left -= gap + width
+    return rows
 
 
 @final
@@ -51,6 +79,42 @@ class Remark(Static):
         self.update(Content(on_one_line(text)))
         self.set_class(is_trouble, "-trouble")
         self.display = bool(text)
+
+
+@final
+class Foot(Widget):
+    """Which keys do something, at the bottom of a screen.
+
+    What stands between two dots is never broken where it is narrow.
+    """
+
+    DEFAULT_CSS = "Foot { height: auto; padding: 0 1; color: $text-muted; background: $panel; }"
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
+        self._text = text
+
+    def update(self, text: str) -> None:
+        """Say something else."""
+        if text != self._text:
+            self._text = text
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return how many rows it takes."""
+        return self._in_rows(width).get_height({}, width)
+
+    def render(self) -> RenderResult:
+        """Draw it; see Widget."""
+        return self._in_rows(self.content_size.width)
+
+    def _in_rows(self, width: int) -> Content:
+        rows: list[str] = []
+        for line in self._text.split("\n"):
+            parts = line.split(_BETWEEN)
+            filled = rows_of([width_of(part) for part in parts], width, gap=len(_BETWEEN))
+            rows += [_BETWEEN.join(parts[row]) for row in filled]
+        return Content("\n".join(rows))
 
 
 @final

@@ -22,11 +22,11 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from steno.printable import counted
 from steno.tui.block import Form
-from steno.tui.screens.furniture import Line, Title
+from steno.tui.screens.furniture import Foot, Line, Title
 from steno.tui.transcript.diff import diff_lines
 from steno.tui.transcript.lines import broken, strip
 from steno.tui.transcript.look import PARTS, PREFIX, STYLE_SHEET, Look
@@ -213,7 +213,6 @@ class PagerScreen(ModalScreen[None]):
     PagerScreen {
         background: $background; overflow: hidden;
         & > Title { margin-bottom: 1; }
-        & > .pager--foot { padding: 0 1; color: $text-muted; background: $panel; }
         & > Line { display: none; padding: 0 1; }
         & > Line.-open { display: block; }
     }
@@ -232,7 +231,7 @@ class PagerScreen(ModalScreen[None]):
         self._title.display = bool(reply.title.strip())
         self._text = PagerText(reply)
         self._input = Line(placeholder="words to find", select_on_focus=False)
-        self._foot = Static(markup=False, classes="pager--foot")
+        self._foot = Foot()
 
     def compose(self) -> ComposeResult:
         """Build it; see Widget."""
@@ -243,7 +242,7 @@ class PagerScreen(ModalScreen[None]):
 
     @on(PagerText.Turned)
     def _tell(self) -> None:
-        keys = "/ search · q close"
+        keys = "/ search · Esc close"
         if self._input.value:
             keys = "n next · N before · Esc ends search · q close"
         self._foot.update(f"{self._text.summary} · {keys}")

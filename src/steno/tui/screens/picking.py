@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Final, Protocol, TypeAlias, final
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import ComposeResult, RenderResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -20,6 +20,7 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.style import Style
 from textual.visual import RenderOptions, Visual
+from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -74,6 +75,28 @@ class Row(Visual):
 
 
 @final
+class _Head(Widget):
+    """What stands above the rows of a list, as wide as they are."""
+
+    def __init__(self, draw: Draw, rows: OptionList) -> None:
+        super().__init__()
+        self._draw = draw
+        self._rows = rows
+
+    def on_mount(self) -> None:
+        """Follow the rows, which make room for a scrollbar."""
+        self.watch(self._rows, "show_vertical_scrollbar", self._follow, init=False)
+
+    def _follow(self) -> None:
+        self.refresh()
+
+    def render(self) -> RenderResult:
+        """Draw it; see Widget."""
+        width = self._rows.scrollable_content_region.width
+        return Content("\n").join(self._draw(width, Style()))
+
+
+@final
 class FilteredList(Vertical):
     """A line to type into, and a list below it. What is typed changes the list: see Input.Changed."""
 
@@ -81,9 +104,10 @@ class FilteredList(Vertical):
     FilteredList {
         height: 1fr;
         & > Line { padding: 0 1; }
+        & > _Head { height: 1; color: $text-muted; }
         & > OptionList {
             height: 1fr; border: none; padding: 0; background: transparent;
-            scrollbar-size-vertical: 1; scrollbar-gutter: stable; text-wrap: nowrap; text-overflow: ellipsis;
+            scrollbar-size-vertical: 1; text-wrap: nowrap; text-overflow: ellipsis;
             & > .option-list--option-highlighted {
                 color: $block-cursor-foreground; background: $block-cursor-background;
                 text-style: $block-cursor-text-style;
@@ -108,15 +132,19 @@ class FilteredList(Vertical):
             self.index = index
             super().__init__()
 
-    def __init__(self, placeholder: str = "") -> None:
+    def __init__(self, placeholder: str = "", head: Draw | None = None) -> None:
+        """Take what is said where nothing is typed, and what stands above the rows."""
         super().__init__()
         self._input = Line(placeholder=placeholder, select_on_focus=False)
         self._list = OptionList(markup=False)
         self._list.can_focus = False
+        self._head = None if head is None else _Head(head, self._list)
 
     def compose(self) -> ComposeResult:
         """Build it; see Widget."""
         yield self._input
+        if self._head is not None:
+            yield self._head
         yield self._list
 
     @property

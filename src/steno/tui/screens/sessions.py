@@ -13,13 +13,12 @@ from functools import partial
 from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias, final
 
 from textual import on
-from textual.app import ComposeResult, RenderResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.style import Style
 from textual.timer import Timer
-from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from steno.errors import StenoError
@@ -27,11 +26,13 @@ from steno.identity import utc_now
 from steno.printable import age, counted, on_one_line, width_of
 from steno.tui.desk import Kept, Shelf, Standing
 from steno.tui.screens.asking import LineScreen
-from steno.tui.screens.furniture import Title
+from steno.tui.screens.furniture import Foot, Title
 from steno.tui.screens.picking import FilteredList, Row, shown_name
 
 _PAUSE_S: Final = 0.15
 """How long nobody types before the search begins."""
+_AROUND: Final = 3
+"""Columns of a row around its cells: the mark before them, and a blank behind."""
 _HINTS: Final = "Enter go on · F2 rename · Del delete · Ctrl+N new · Tab folder/all · Esc close"
 
 
@@ -63,7 +64,7 @@ class _Column(NamedTuple):
 
 
 _COLUMNS: Final = (
-    _Column("age", 12, 0),
+    _Column("last used", 12, 0),
     _Column("entries", 9, 68),
     _Column("branches", 10, 76),
     _Column("folder", 30, 96),
@@ -98,7 +99,7 @@ def _draw(
         str(kept.branches),
         on_one_line(kept.folder or "-"),
     )
-    title, beside = _line(width - 2, kept.title or "(no title)", cells)
+    title, beside = _line(width - _AROUND, kept.title or "(no title)", cells)
     head = _found(Content(title), words)
     lines = [Content.assemble(mark, head, (beside, detail))]
     if kept.snippet:
@@ -113,15 +114,10 @@ def _found(text: Content, words: str) -> Content:
     return text.highlight_regex(f"(?i){pattern}", style="bold underline") if pattern else text
 
 
-@final
-class _Head(Widget):
-    """The names of the columns."""
-
-    DEFAULT_CSS = "_Head { height: 1; color: $text-muted; }"
-
-    def render(self) -> RenderResult:
-        title, beside = _line(self.size.width - 3, "session", [one.name for one in _COLUMNS])
-        return Content(f"  {title}{beside}")
+def _draw_names(width: int, detail: Style) -> Sequence[Content]:
+    """Return the names of the columns."""
+    title, beside = _line(width - _AROUND, "session", [one.name for one in _COLUMNS])
+    return [Content(f"  {title}{beside}")]
 
 
 # -- the screen --------------------------------------------------------------------------------
@@ -134,10 +130,8 @@ class SessionsScreen(ModalScreen[bool]):
     DEFAULT_CSS = """
     SessionsScreen {
         background: $background; overflow: hidden;
-        & > Static { padding: 0 1; }
-        & > .sessions--note { height: auto; max-height: 3; color: $text-muted; }
+        & > .sessions--note { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }
         & > .sessions--note.-trouble { color: $text-error; }
-        & > .sessions--hints { color: $text-muted; background: $panel; }
     }
     """
     # With priority, because the line that is typed into has another use for some of the keys.
@@ -161,16 +155,15 @@ class SessionsScreen(ModalScreen[bool]):
         self._is_busy = False
         self._pause: Timer | None = None
         self._title = Title()
-        self._list = FilteredList("type to search titles and what was said")
+        self._list = FilteredList("type to search titles and what was said", _draw_names)
         self._note = Static(markup=False, classes="sessions--note")
 
     def compose(self) -> ComposeResult:
         """Build it; see Widget."""
         yield self._title
-        yield _Head()
         yield self._list
         yield self._note
-        yield Static(_HINTS, markup=False, classes="sessions--hints")
+        yield Foot(_HINTS)
 
     def on_mount(self) -> None:
         """Begin with all sessions."""

@@ -24,11 +24,11 @@ from steno.tui.desk import Candidate, Desk, Twig, Words
 from steno.tui.screens.asking import LineScreen, branch_name, label_text
 from steno.tui.screens.compare import CompareScreen
 from steno.tui.screens.entry_words import facts_of, head_of, words_of
-from steno.tui.screens.furniture import Remark, Title
+from steno.tui.screens.furniture import Foot, Remark, Title
 from steno.tui.screens.picking import PickScreen
 from steno.tui.screens.tree_view import TreeView
 
-_KEYS: Final = "Enter go · f fork · e edit · l label · c compare · ? keys"
+_KEYS: Final = "Enter go · f fork · e edit · l label · c compare · ? keys · Esc close"
 _ALL_KEYS: Final = """\
 ↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
 Enter  go on from here, or show what is folded
@@ -69,7 +69,6 @@ class TreeScreen(ModalScreen[TreeResult]):
         &.-wide TreeView { width: 3fr; }
         &.-wide.-toggled #detail { display: none; }
         #detail:focus { background: $panel; }
-        #keys { height: auto; padding: 0 1; color: $text-muted; }
     }
     """
     AUTO_FOCUS = "TreeView"
@@ -107,7 +106,7 @@ class TreeScreen(ModalScreen[TreeResult]):
             with VerticalScroll(id="detail"):
                 yield Static(id="entry")
         yield Remark()
-        yield Static(Content(_KEYS), id="keys")
+        yield Foot(_KEYS)
 
     def on_mount(self) -> None:
         """Show the tree."""
@@ -312,7 +311,7 @@ class TreeScreen(ModalScreen[TreeResult]):
     def action_keys(self) -> None:
         """Show all keys, or those that matter most."""
         self._shows_keys = not self._shows_keys
-        self.query_one("#keys", Static).update(Content(_ALL_KEYS if self._shows_keys else _KEYS))
+        self.query_one(Foot).update(_ALL_KEYS if self._shows_keys else _KEYS)
 
     # -- comparing ---------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ def guess_height(block: Block, width: int) -> int:
     """Return about how many lines a block will take; asking costs next to nothing."""
     body = block.body
     most = MOST_LINES
-    if block.can_fold and block.is_folded:
+    if is_folded(block):
         if block.kind not in (Kind.USER, Kind.SHELL):
             return 2
         most = FOLDED_LINES

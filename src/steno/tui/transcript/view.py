@@ -25,6 +25,7 @@ from textual.strip import Strip
 from steno.printable import printable
 from steno.tui.block import Block, Kind
 from steno.tui.transcript.gallery import Gallery, ImageOf
+from steno.tui.transcript.greeting import greeting
 from steno.tui.transcript.look import PARTS, PREFIX, STYLE_SHEET, Look
 from steno.tui.transcript.pile import Anchor, Pile
 
@@ -72,6 +73,9 @@ class Transcript(ScrollView, can_focus=True):
         self._pile = Pile(self._gallery.pictures_of)
         self._look: Look | None = None
         self._selected: Block | None = None
+        self._is_known = False
+        """Whether anybody has told what there is to show."""
+        self._about = ""
         self._changed: set[Block] = set()
         self._unseen: set[Block] = set()
         self._told = 0
@@ -112,13 +116,20 @@ class Transcript(ScrollView, can_focus=True):
             self._redraw_soon()
 
     def show(self, blocks: Sequence[Block]) -> None:
-        """Show other blocks in place of these, from the end."""
+        """Show other blocks in place of these, from the end; where there are none, how to begin."""
+        self._is_known = True
         self._pile.show(blocks)
         self._selected = None
         self._changed.clear()
         self._unseen.clear()
         self._follows = True
         self._settle(None)
+
+    def greet(self, about: str) -> None:
+        """Say what there is to work with, above how to begin, until there is a block."""
+        if about != self._about:
+            self._about = about
+            self.refresh()
 
     def add(self, block: Block) -> None:
         """Put a block below the others."""
@@ -257,7 +268,7 @@ class Transcript(ScrollView, can_focus=True):
         assert self._look is not None
         base = self._look.base
         if line >= self._pile.height:
-            return Strip.blank(width, base)
+            return self._beyond(y, self._look).crop_extend(0, width, base)
         place, drawn = self._pile.line(line)
         is_marked = bool(drawn) and self.blocks[place.item] is self._selected
         mark = Segment("▌ " if is_marked else "  ", self._look.selected)
@@ -265,6 +276,13 @@ class Transcript(ScrollView, can_focus=True):
         if (selection := self.text_selection) is not None:
             strip = self._highlighted(strip, selection.get_span(line))
         return strip.crop_extend(0, width, base).apply_offsets(0, line)
+
+    def _beyond(self, row: int, look: Look) -> Strip:
+        """Return a row below all blocks: an empty one, or where there are none, how to begin."""
+        if self.blocks or not self._is_known:
+            return Strip([])
+        said = greeting(self._about, self.size.width - MARGIN, look)[row : row + 1]
+        return Strip.join([Strip([Segment(" " * MARGIN)]), *said]).apply_style(look.base)
 
     # -- selecting blocks ------------------------------------------------------------------
 

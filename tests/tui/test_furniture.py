@@ -1,0 +1,86 @@
+"""What screens are put together from: rows that break where they may, and keys at the bottom."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from steno.tui.desk import Reply
+from steno.tui.screens.compare import CompareScreen
+from steno.tui.screens.furniture import Foot, rows_of
+from steno.tui.screens.pager import PagerScreen
+from steno.tui.screens.sessions import SessionsScreen
+from steno.tui.screens.tree import TreeScreen
+from tests.tui.fake_desk import FakeDesk
+from tests.tui.quiet import until
+from tests.tui.stage import SIZES, Stage, show
+
+
+def pieces(widths: list[int], room: int, gap: int = 0) -> list[list[int]]:
+    return [widths[row] for row in rows_of(widths, room, gap=gap)]
+
+
+def test_what_fits_stands_in_one_row_and_gaps_count_only_between() -> None:
+    assert pieces([3, 3, 3], 11, gap=1) == [[3, 3, 3]]
+    assert pieces([3, 3, 3], 10, gap=1) == [[3, 3], [3]]
+    assert pieces([], 10) == []
+
+
+def test_rows_are_as_few_as_can_be_and_filled_alike() -> None:
+    assert pieces([4, 4, 4, 4, 4, 4], 20) == [[4, 4, 4], [4, 4, 4]]
+    assert pieces([9, 1, 1, 1, 1], 10) == [[9], [1, 1, 1, 1]]
+
+
+def test_what_is_too_wide_has_a_row_of_its_own() -> None:
+    assert pieces([2, 30, 2], 10) == [[2], [30], [2]]
+
+
+def comparing() -> Screen[Any]:
+    desk = FakeDesk()
+    desk.branches.fork("other")
+    return CompareScreen(desk, asyncio.run(desk.branches.twigs()), "main", "other")
+
+
+SCREENS: dict[str, Callable[[], Screen[Any]]] = {
+    "tree": lambda: TreeScreen(FakeDesk()),
+    "compare": comparing,
+    "sessions": lambda: SessionsScreen(FakeDesk()),
+    "pager": lambda: PagerScreen(Reply("\n".join(map(str, range(99))), "numbers")),
+}
+
+
+@pytest.mark.requirement("S4-15")
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", SCREENS)
+def test_every_screen_says_at_its_bottom_how_to_leave_it(name: str, size: tuple[int, int]) -> None:
+    screen = SCREENS[name]()
+
+    async def play(stage: Stage, pilot: Pilot[None]) -> None:
+        foot = screen.query_one(Foot)
+        assert foot.region.bottom == size[1]
+        assert foot.region.width == size[0]
+        said = stage.lines[foot.region.y :]
+        assert said[-1].rstrip().endswith(" · Esc close")
+        # Nothing is broken but between two keys.
+        assert all(line.strip() and line.rstrip()[-1] != "·" for line in said)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.screen is not screen
+
+    show(screen, play, size=size)
+
+
+def test_what_is_said_at_the_bottom_follows_the_width() -> None:
+    async def play(stage: Stage, pilot: Pilot[None]) -> None:
+        foot = stage.screen.query_one(Foot)
+        assert foot.size.height == 1
+        narrow = ["Enter go on · F2 rename · Del delete", "Ctrl+N new · Tab folder/all · Esc close"]
+        await pilot.resize_terminal(60, 20)
+        await until(pilot, lambda: [line.strip() for line in stage.lines[-2:]] == narrow)
+
+    show(SessionsScreen(FakeDesk()), play)
