@@ -292,7 +292,7 @@ class Assembler:
 
     def _grow_call(self, event: ToolCallDelta) -> tuple[Event, ...]:
         id, name, fragment = event.id or None, event.name or None, event.arguments_delta or ""
-        if id is name is None and fragment and event.index is not None:
+        if event.id is event.name is None and fragment and event.index is not None:
             call = self._call_by_index.get(event.index)
             if call is not None and not call.has_ended:  # nearly always: more of the same
                 call.built = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -207,3 +208,166 @@ def test_who_never_repeats_himself_is_not_asked_forever() -> None:
         refrain.note(b"data: {}", b"{}")
         assert read(refrain, b"{}", b"{}") is None
     assert len(asked) < 10
+
+
+# -- what only looks like a refrain ----------------------------------------------------------
+
+
+def pieces_of(events: list[bytes], *sizes: int) -> list[bytes]:
+    """Put so many events into each piece, and the others into the last."""
+    ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
+    places = zip([0, *ends], [*ends, len(events)], strict=True)
+    return [b"".join(events[start:end]) for start, end in places]
+
+
+def without_end(text: str) -> bytes:
+    return in_openai_chat(text).removesuffix(b"\n\n")
+
+
+LOOKALIKES = {
+    "two payloads in one event": [
+        without_end("the same") + b"\n" + in_openai_chat(f" {n}") for n in range(9)
+    ],
+    "comments that quote an event": [
+        in_openai_chat(" 0"),
+        *[b": " + in_openai_chat(f" {n}").removeprefix(b"data: ") for n in [0, *range(8)]],
+    ],
+    "blanks behind the object, then a brace": [
+        *[without_end(f" {n}") + b" \n\n" for n in range(3)],
+        *[without_end(f" {n}") + b"}\n\n" for n in range(6)],
+    ],
+    "members of a name that is ours": [
+        in_openai_chat("", delta={"content": f" {n}", "$rest": {"novel": [1]}}) for n in range(9)
+    ],
+    "members of a call of a name that is ours": [
+        in_openai_chat(
+            "",
+            delta={
+                "tool_calls": [
+                    {"index": 0, "$rest": {"novel": 1}, "function": {"arguments": f"{n}"}}
+                ]
+            },
+        )
+        for n in range(9)
+    ],
+    "duplicate members": [
+        in_openai_chat(f" {n}").replace(b'"content":', b'"content":"text","content":')
+        for n in range(9)
+    ],
+    "reasoning under two names": [
+        in_openai_chat("", delta={"reasoning": "a", "reasoning_content": word})
+        for word in ["a", "a", "a", "b", "", "c", "a", "", "a"]
+    ],
+    "several choices": [
+        in_openai_chat(
+            "",
+            choices=[{"index": n, "delta": {"content": f"{number}"}} for n in range(2)],
+        )
+        for number in range(9)
+    ],
+    "a text that is a member's name": [in_openai_chat("content") for _ in range(9)],
+    "a text that is punctuation": [in_openai_chat(word) for word in '",:,":,,:"'],
+}
+
+
+@pytest.mark.parametrize("events", list(LOOKALIKES.values()), ids=list(LOOKALIKES))
+def test_what_only_looks_like_a_refrain_is_read_in_full(events: list[bytes]) -> None:
+    events = [in_openai_chat("first"), *events]
+    one_by_one = told("openai_chat", events)
+    assert told("openai_chat", pieces_of(events, 1, 2)) == one_by_one
+    assert told("openai_chat", pieces_of(events, 3)) == one_by_one
+    assert told("openai_chat", pieces_of(events, 4)) == one_by_one
+
+
+def told(wire: str, pieces: Iterable[bytes]) -> tuple[list[Event], str, dict[str, object]]:
+    """Return the events, what went wrong behind them, and the envelope."""
+    decoder = load_wire(wire).StreamDecoder()
+    events: list[Event] = []
+    fault = ""
+    try:
+        for piece in pieces:
+            events += decoder.feed(piece)
+        events += decoder.close()
+    except StenoError as exc:
+        fault = f"{type(exc).__name__}: {exc}"
+    return events, fault, decoder.envelope
+
+
+def opened(**block: object) -> bytes:
+    return in_event({"type": "content_block_start", "index": 0, "content_block": block})
+
+
+def grown(kind: str, name: str, text: str) -> bytes:
+    return in_anthropic_messages("", delta={"type": kind, name: text})
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "tool_use", "id": "b", "name": "read", "input": {"x": 1}},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+    ],
+    ids=["a call that began with input", "a block that is kept as it is"],
+)
+def test_the_same_event_means_something_else_in_another_block(block: dict[str, object]) -> None:
+    more = [grown("input_json_delta", "partial_json", text) for text in '{"y":2}']
+    first = opened(type="tool_use", id="a", name="read", input={})
+    stop = in_event({"type": "content_block_stop", "index": 0})
+    events = [first, *more, stop, opened(**block), *more, stop]
+    pieces = pieces_of(events, 1, 3, 4, 1, 1, len(more))
+    assert told("anthropic_messages", pieces) == told("anthropic_messages", events)
+
+
+def test_text_of_a_block_that_is_kept_is_no_text() -> None:
+    words = [in_anthropic_messages(f" {n}") for n in range(6)]
+    events = [*words, opened(type="novel"), *words]
+    pieces = pieces_of(events, 3, 3, 1)
+    assert told("anthropic_messages", pieces) == told("anthropic_messages", events)
+
+
+# -- what it may cost ------------------------------------------------------------------------
+
+
+def test_a_text_that_stands_everywhere_is_not_looked_for_everywhere() -> None:
+    asked: list[bytes] = []
+
+    def listen(payload: bytes) -> Told | None:
+        asked.append(payload)
+        return tell(payload)
+
+    payload = b"{" + b'"id":"a",' * 2_000 + b'"text":"a"}'
+    refrain = Refrain(listen)
+    refrain.note(b"data: " + payload, payload)
+    read(refrain, payload, payload)
+    assert len(asked) < 100
+
+
+@pytest.mark.parametrize(
+    "big",
+    [
+        in_openai_chat("\n" * 200_000),
+        in_openai_chat(" word", id="." * 400_000),
+        in_openai_chat(" word", system_fingerprint="." * 400_000),
+    ],
+    ids=["escapes", "a long head", "a long tail"],
+)
+def test_memory_stays_in_proportion_to_the_event(big: bytes) -> None:
+    decoder = load_wire("openai_chat").StreamDecoder()
+    list(decoder.feed(in_openai_chat("a") + in_openai_chat("b")))
+    tracemalloc.start()
+    try:
+        for piece in (big, big + big, big + big):
+            list(decoder.feed(piece))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * len(big)
+
+
+def test_one_long_event_does_not_end_the_listening() -> None:
+    refrain = Refrain(tell)
+    long = b'{"id":1,"text":"%b"}' % (b"a" * 2_000)
+    refrain.note(b"data: " + long, long)
+    assert read(refrain, long, long) is not None
+    refrain.note(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
+    assert refrain.least < 1_000

@@ -23,10 +23,18 @@ _WORD: Final = rb'([^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*)'
 _PADDING: Final = rb"[A-Za-z0-9]*"
 """What providers fill events up with, so that their lengths give nothing away."""
 _find_padding: Final = re.compile(rb'"(%b)"\}\Z' % _PADDING).search
+_BLANKS: Final = rb" *"
 _ANOTHER: Final = "An0ther"
 """A word that takes the place of one, to see what depends on it; padding could be this, too."""
+_is_plain: Final = re.compile(rb"(?:event: .*\n)?data: \{.*\}").fullmatch
+"""One line of data that begins and ends with its object: what else an event holds would be lost."""
+
+# What a server may cost us that has nothing of the kind, or means ill.
+_LONGEST_EVENT: Final = 2048
+_LARGEST_BLOCK: Final = 65_536
+_MOST_PLACES: Final = 8
 _MOST_FAILURES: Final = 8
-"""Nobody listens for a refrain forever where there is none."""
+_NEVER: Final = 1 << 62
 
 _decode_texts: Final = msgspec.json.Decoder(list[str]).decode
 
@@ -63,20 +71,29 @@ class Refrain:
         self._failures = 0
         self._told: Told | None = None
         self._find: _Find | None = None
-        self.enough = 0
-        """How many bytes it takes to be worth while: for one event alone this is no shorter way."""
+        self._payload = b""
+        self.is_in_doubt = False
+        """Whether anything was read in full since: the same may be said of another block then."""
+        self.least = _NEVER
+        """How many bytes are worth it: for one event alone this is no shorter way."""
 
     def note(self, event: bytes, payload: bytes) -> None:
         """Remember an event that was read in full, and its payload: the next may be like it."""
-        if self._failures < _MOST_FAILURES and event.endswith(payload):
+        if self._failures >= _MOST_FAILURES or len(event) > _LONGEST_EVENT:
+            return
+        if event.endswith(payload) and _is_plain(event):
             self._latest = event.removesuffix(payload), payload
+            self.least = 0
 
     def read(self, block: bytes, events: list[Event]) -> bool:
         """Add what whole events say; False, and nothing, if they are not the refrain alone."""
         if self._latest is not None:
             self._learn(*self._latest)
             self._latest = None
-        if self._find is None or self._told is None:
+        elif self.is_in_doubt and self._tell(self._payload) != self._told:
+            self._forget()
+        self.is_in_doubt = False
+        if self._find is None or self._told is None or len(block) > _LARGEST_BLOCK:
             return False
         words = self._find(block)
         if not words or not all(words):
@@ -93,37 +110,47 @@ class Refrain:
     def _learn(self, before: bytes, payload: bytes) -> None:
         """Find out where in a payload its text stands, by putting another in its place."""
         self._failures += 1
-        self._find = None
-        self.enough = 2 * (len(before) + len(payload))
+        self._forget()
+        self._payload = payload
         told = self._told = self._tell(payload)
         if told is None or _ANOTHER.encode() in payload:
             return
         text, another = encode(told.text), told._replace(text=_ANOTHER)
-        start = payload.find(text)
-        while start >= 0:
+        start = -1
+        for _ in range(_MOST_PLACES):
+            start = payload.find(text, start + 1)
+            if start < 0:
+                return
             end = start + len(text)
             if self._tell(payload[:start] + encode(_ANOTHER) + payload[end:]) == another:
-                tail = self._tail(payload, end - 1, told)
-                self._find = self._finder(before, payload[: start + 1], tail)
+                tail, loose = self._tail(payload, end - 1, told)
+                self._find = self._finder(before, payload[: start + 1], tail, loose)
+                self.least = 2 * (len(before) + len(payload))
                 return
-            start = payload.find(text, start + 1)
 
-    def _tail(self, payload: bytes, start: int, told: Told) -> bytes:
-        """Return a pattern for what follows the text: the same again, but for its padding."""
+    def _forget(self) -> None:
+        self._find = None
+        self.least = _NEVER
+
+    def _tail(self, payload: bytes, start: int, told: Told) -> tuple[bytes, bytes]:
+        """Return what follows the text each time, and a pattern for what may not be the same."""
         padding = _find_padding(payload, start)
         if padding is not None:
             begin, end = padding.span(1)
             if self._tell(payload[:begin] + _ANOTHER.encode() + payload[end:]) == told:
-                return re.escape(payload[start:begin]) + _PADDING + rb'"\}'
-        return re.escape(payload[start:-1].rstrip(b" ")) + rb" *\}"
+                return payload[start:begin], _PADDING + rb'"\}'
+        return payload[start:-1].rstrip(b" "), _BLANKS + rb"\}"
 
-    def _finder(self, before: bytes, head: bytes, tail: bytes) -> _Find:
+    def _finder(self, before: bytes, head: bytes, tail: bytes, loose: bytes) -> _Find:
+        name = re.escape(before)
         if self._is_lasting:
-            return _compiled(re.escape(before + head), tail)
-        # An id would make a pattern of its own of each answer, and compiling is dear: such a
-        # head is taken by its length, and compared.
-        find_pairs: Any = _compiled(re.escape(before) + b"(.{%d})" % len(head), tail)
-        return lambda block: [word if h == head else b"" for h, word in find_pairs(block)]
+            return _compiled(name + re.escape(head), re.escape(tail) + loose)
+        # An id would make a pattern of its own of each answer, and compiling is dear: what is
+        # around the text is taken by its length, and compared.
+        find: Any = _compiled(name + b"(.{%d})" % len(head), b"(.{%d})" % len(tail) + loose)
+        return lambda block: [
+            word if start == head and end == tail else b"" for start, word, end in find(block)
+        ]
 
 
 @lru_cache(maxsize=64)

@@ -66,7 +66,7 @@ class EventSplitter(Pieces):
         if self._held:
             events = self._join(events)
         if len(events) > self._max_bytes:
-            self._check_lines(events.split(_END))
+            self._check_lines([event + _END for event in events.split(_END)])
         if rest:
             self._hold(rest)
         return events

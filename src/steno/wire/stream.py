@@ -116,11 +116,12 @@ class EventStreamDecoder(StreamDecoder):
 
     def _read_piece(self, data: bytes, events: list[Event]) -> None:
         whole = self._events.take(data)
-        if not whole or (len(whole) >= self._refrain.enough and self._refrain.read(whole, events)):
+        if not whole or (len(whole) >= self._refrain.least and self._refrain.read(whole, events)):
             return
         payloads = self._events.split(whole)
         for payload in payloads:
             self._decode(payload, events)
+        self._refrain.is_in_doubt = True
         if len(payloads) > 1:
             self._refrain.note(whole[whole.rfind(b"\n\n", 0, -2) + 2 : -2], payloads[-1])
 

@@ -108,10 +108,13 @@ class Turn:
                 return Told(TextDelta, more.index, text)
             case ThinkingPart(thinking=text):
                 return Told(ThinkingDelta, more.index, text)
-            case InputPart(partial_json=text) if text:
+            case InputPart(partial_json=text) if text and not self._has_input(more.index):
                 return Told(more_arguments, more.index, text)
             case _:
                 return None
+
+    def _has_input(self, index: int) -> bool:
+        return index in self._open and bool(self._open[index].input)
 
     def read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of one payload of a stream."""

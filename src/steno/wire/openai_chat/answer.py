@@ -151,7 +151,7 @@ class _Turn:
         if self._first is None or answer.usage is not None or len(answer.choices) != 1:
             return None
         choice, said = answer.choices[0], answer.choices[0].delta
-        if said is None or said.refusal or choice != Choice(delta=said):
+        if said is None or said.rest is not None or said.refusal or choice != Choice(delta=said):
             return None
         thinking = said.reasoning_content or said.reasoning
         match said.content or None, thinking or None, said.tool_calls:
@@ -160,7 +160,12 @@ class _Turn:
             case None, str(text), None:
                 return Told(ThinkingDelta, _THINKING, text)
             case None, None, [
-                Call(index=int(index), id=None, function=Function(name=None, arguments=str(text)))
+                Call(
+                    index=int(index),
+                    id=None,
+                    function=Function(name=None, arguments=str(text), rest=None),
+                    rest=None,
+                )
             ] if text:
                 return Told(more_arguments, index + _FIRST_CALL, text)
             case _:
