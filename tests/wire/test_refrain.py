@@ -371,3 +371,22 @@ def test_one_long_event_does_not_end_the_listening() -> None:
     assert read(refrain, long, long) is not None
     refrain.note(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
     assert refrain.least < 1_000
+
+
+# -- what servers say of every word ----------------------------------------------------------
+
+
+def spoken(word: str, **choice: object) -> bytes:
+    usual = {"index": 0, "delta": {"content": word}, "logprobs": None, "finish_reason": None}
+    members = {"id": "1", "provider": "Somebody", "p": "abc", "choices": [usual | choice]}
+    return in_event(members)
+
+
+@pytest.mark.parametrize("name", ["token_ids", "native_finish_reason"])
+def test_a_member_that_is_null_with_every_word_is_kept_once_it_is_not(name: str) -> None:
+    decoder = load_wire("openai_chat").StreamDecoder()
+    events = [event for n in range(9) for event in decoder.feed(spoken(f" {n}", **{name: None}))]
+    assert len(events) == 9
+    assert decoder.envelope == {"id": "1", "provider": "Somebody", "p": "abc"}
+    assert len(list(decoder.feed(spoken(" 9", **{name: ["x"]}) + spoken(" 10")))) == 2
+    assert decoder.envelope[name] == ["x"]

@@ -46,6 +46,10 @@ class Choice(Open):
     message: Said | None = None
     finish_reason: str | None = None
     logprobs: None = None
+    token_ids: None = None
+    """vLLM says of every word that nobody asked for them."""
+    native_finish_reason: None = None
+    """OpenRouter does so of an end that has not come yet."""
 
 
 class PromptDetails(Open):
@@ -86,7 +90,11 @@ class Answer(Open):
     system_fingerprint: str | None = None
     service_tier: str | None = None
     usage: Tokens | None = None
+    provider: str | None = None
+    """Whom OpenRouter has asked."""
     obfuscation: str | None = None
+    p: str | None = None
+    """What Mistral fills events up with."""
 
 
 NAME: Final = "openai_chat"
