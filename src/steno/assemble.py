@@ -13,7 +13,14 @@ from typing import Any, Never, NoReturn, TypeAlias, assert_never, final
 
 from msgspec.structs import replace
 
-from steno.call import AnyToolCall, Seal, build_call, new_call_id
+from steno.call import (
+    AnyToolCall,
+    InvalidToolCall,
+    Seal,
+    build_call,
+    new_call_id,
+    outside_name,
+)
 from steno.content import Image, Opaque, Text, Thinking
 from steno.errors import InvalidValue
 from steno.event import (
@@ -106,6 +113,19 @@ class _Call:
                 call_id, self.name or "", arguments, seal=self.seal, extras=self.extras
             )
         return self.built
+
+    def build_cut(self, new_id: Callable[[], str]) -> AnyToolCall:
+        """Make the call of an answer that broke off: nobody may run one without its arguments."""
+        call = self.build(new_id)
+        if self.has_ended or any(self.parts) or isinstance(call, InvalidToolCall):
+            return call
+        return InvalidToolCall(
+            id=call.id,
+            name=outside_name(call),
+            reason="tool call: the answer broke off before its arguments",
+            seal=call.seal,
+            extras=call.extras,
+        )
 
     def is_complete(self) -> bool:
         """Tell whether every bracket of the arguments is closed; reads each fragment once."""
@@ -212,9 +232,11 @@ class Assembler:
         """Return what was said so far; after the end, all of it.
 
         `stop_reason` says why there is no more where the model did not get to: aborted, error.
+        A call whose arguments had not even begun then is one that nobody can run.
         """
-        blocks = [self._build(draft) for draft in self._drafts]
         finished = self._finished
+        is_cut = finished is None and stop_reason is not None
+        blocks = [self._build(draft, is_cut=is_cut) for draft in self._drafts]
         raw = finished.raw_stop_reason if finished else None
         return AssistantMessage(
             content=tuple([block for block in blocks if block is not None]),
@@ -224,12 +246,12 @@ class Assembler:
             extras=self._extras,
         )
 
-    def _build(self, draft: _Draft) -> AssistantBlock | None:
+    def _build(self, draft: _Draft, *, is_cut: bool) -> AssistantBlock | None:
         match draft:
             case _Words():
                 return draft.build()
             case _Call():
-                return draft.build(self._new_id)
+                return (draft.build_cut if is_cut else draft.build)(self._new_id)
             case Image() | Opaque():
                 return draft
             case _:

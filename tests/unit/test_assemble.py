@@ -367,6 +367,19 @@ def test_a_turn_that_was_cut_keeps_what_was_said() -> None:
     assert message.stop_reason is StopReason.ABORTED
 
 
+@pytest.mark.parametrize("begun", [ToolCallBegin(0, "a", "read"), delta(0, "a", "read", "")])
+def test_a_call_that_was_cut_before_its_arguments_cannot_be_run(begun: Event) -> None:
+    assembler = Assembler()
+    assembler.feed(begun)
+    assert assembler.message().tool_calls == (ToolCall(id="a", name="read"),)
+    [call] = assembler.message(StopReason.ERROR).tool_calls
+    assert isinstance(call, InvalidToolCall)
+    assert (call.id, call.name) == ("a", "read")
+    assert "broke off before its arguments" in call.reason
+    assembler.feed(END)
+    assert assembler.message(StopReason.ERROR).tool_calls == (ToolCall(id="a", name="read"),)
+
+
 def test_a_turn_without_a_word_is_a_message_too() -> None:
     assert assemble(END)[0] == AssistantMessage(
         content=(), stop_reason=StopReason.END_TURN, raw_stop_reason="stop"
