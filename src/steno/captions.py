@@ -46,6 +46,7 @@ from steno.usage import StopReason
 TOLD_AUDIT: Final = (("by", "actor"), ("from", "origin"))
 """What is told of how an entry came about, and under which name its audit has that."""
 _USUAL_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
+_ON_THE_WEB: Final = re.compile(r"https?:", re.IGNORECASE)
 _USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 
 
@@ -62,7 +63,9 @@ def name_of(pointer: FileReference | Image | Resource, *, is_sized: bool = True)
             end = "" if last is None or last == first else f"-{last}"
             return on_one_line(path) + ("" if first is None else f":{first}{end}")
         case Resource(server=server, uri=uri):
-            return f"{on_one_line(server)}:{on_one_line(without_user(uri))}"
+            is_web = _ON_THE_WEB.match(uri) is not None
+            shown = _address(uri) if is_web else on_one_line(without_user(uri))
+            return f"{on_one_line(server)}:{shown}"
         case Image():
             return _name_of_image(pointer, is_sized=is_sized)
         case _:
@@ -74,13 +77,18 @@ def without_user(uri: str) -> str:
     return _USER.sub("", uri)
 
 
+def _address(url: str) -> str:
+    """Return where something is on the web; what is asked for behind that may be a secret."""
+    return without_secrets(url) or "an address"
+
+
 def _name_of_image(image: Image, *, is_sized: bool) -> str:
     source = image.source
     match source:
         case ImageFile(path):
             return on_one_line(path)
         case ImageUrl(url):
-            return without_secrets(url) or "an address"
+            return _address(url)
         case ImageData() | ImageBlob():
             size = len(source.data) if isinstance(source, ImageData) else source.size
             kind = on_one_line(image.mime_type or "image")

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from steno.agent import Notice, NoticeCode
+from steno.agent.lookup import find_unsent
 from steno.content import FileReference, Image, ImageFile, RecognitionMode, Resource, Text
+from steno.conversation import Conversation
 from steno.entry import Payload, Resolution, ResolutionStatus
 from steno.errors import Unrecognised
 from steno.inputs.inputs import Inputs
@@ -32,6 +34,12 @@ NOTES = Resource(server="lib", uri="lib://notes")
 def saying(text: str, *blocks: Text | Pointer) -> UserMessage:
     """Write a prompt that points at something."""
     return UserMessage((Text(text), *blocks))
+
+
+def unsent(conversation: Conversation) -> UserMessage | None:
+    """Return the prompt that could not be opened, without what was noted beside it."""
+    found = find_unsent(conversation)
+    return None if found is None else found.message
 
 
 def file(path: str, *lines: int) -> FileReference:

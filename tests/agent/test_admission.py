@@ -196,6 +196,19 @@ def test_what_is_allowed_for_the_project_is_kept_for_other_sessions() -> None:
     assert run(fetch(Gate(grants=grants))) == f"standing grant {RULE}"
 
 
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize("scope", [Scope.PROJECT, Scope.USER])
+def test_what_is_allowed_for_longer_and_then_taken_back_is_asked_about_again(scope: Scope) -> None:
+    grants, person = KeptGrants(), Person(scope=scope)
+    gate = Gate(approver=person, grants=grants)
+    run(fetch(gate))
+    run(fetch(gate))
+    assert len(person.asked) == 1
+    grants.kept.clear()
+    run(fetch(gate))
+    assert len(person.asked) == 2
+
+
 def test_a_deny_rule_counts_whatever_was_allowed_for_the_session() -> None:
     person = Person(scope=Scope.SESSION)
     deny = ["fetch(https://pictures.example/private/**)"]

@@ -11,17 +11,18 @@ import pytest
 from steno import ChatMessage, Conversation
 from steno.agent import CallbackApprover, Ending, Gate
 from steno.agent.going_back import go_back
-from steno.agent.lookup import Unsent, find_unsent, unsent
+from steno.agent.lookup import Unsent, find_unsent
 from steno.agent.rules import Rule
-from steno.entry import Mode, ModeChange
-from steno.errors import Overloaded, Unresolved
+from steno.entry import Entry, Label, Mode, ModeChange, Rewind
+from steno.errors import Overloaded, Unavailable, Unresolved
 from steno.event import TextDelta
 from steno.message import UserMessage
 from steno.ports import Finding, Question, Scope, Verdict
 from steno.request import Request
 from steno.views import SHELL
-from tests.agent.pointing_doubles import desk_in, file, kinds, saying
+from tests.agent.pointing_doubles import desk_in, file, kinds, saying, unsent
 from tests.agent.working import Desk, call, calling, run, writer
+from tests.conversation.journals import Journal
 
 RULE = Rule.parse("write(a)")
 PROMPT = saying("Explain.", file("gone.py"))
@@ -108,7 +109,7 @@ def test_the_mode_and_what_is_no_longer_allowed_stay_if_a_prompt_is_taken_back()
 
     def meddle() -> None:
         change_mode(desk.conversation)
-        assert gate.revoke(RULE, desk.conversation, actor="eva") is not None
+        assert gate.revoke(RULE, desk.conversation, actor="eva")
 
     turns = [calling(call("c0", "write")), "Done."]
     desk = Desk(turns, writer(subjects=["a"]), gate=gate, resolver=Meddling(meddle))
@@ -117,7 +118,7 @@ def test_the_mode_and_what_is_no_longer_allowed_stay_if_a_prompt_is_taken_back()
     assert isinstance(run(desk.run(PROMPT)).error, Unresolved)
     assert desk.conversation.mode is Mode.PLAN
     assert gate.session_rules(desk.conversation) == ()
-    assert kinds(desk.conversation.entries())[-3:] == ["Rewind", "ModeChange", "Repair"]
+    assert kinds(desk.conversation.entries())[-2:] == ["Rewind", "ModeChange"]
     assert unsent(desk.conversation) == PROMPT
     desk.check()
 
@@ -148,3 +149,38 @@ def test_commands_and_words_are_told_apart_when_a_branch_goes_back() -> None:
     said = [one.payload for one in conversation.entries() if isinstance(one.payload, UserMessage)]
     assert [message.text for message in said] == ["Hello?", "$ ls\nnote.txt\n"]
     assert written[1].payload == ModeChange(old=Mode.ACT, new=Mode.PLAN)
+
+
+def test_only_what_the_person_ran_is_recorded_again() -> None:
+    conversation = Conversation([ChatMessage.user("Hello?")])
+    start = conversation.entries()[0].id
+    conversation.append(ChatMessage.assistant("Hel"), audit={SHELL: "ls"})
+    conversation.append(Label(target=start, text="start"), audit={SHELL: "ls"})
+    assert kinds(go_back(conversation, start)) == ["Rewind"]
+
+
+def test_an_answer_with_a_command_noted_beside_it_is_an_answer(tmp_path: Path) -> None:
+    desk = unsent_in(tmp_path)
+    desk.conversation.append(ChatMessage.user("Never mind."))
+    desk.conversation.append(ChatMessage.assistant("Fine."), audit={SHELL: "ls"})
+    assert unsent(desk.conversation) is None
+
+
+class Filling(Journal):
+    """A journal whose disk is full behind the next rewind."""
+
+    def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
+        super().append(entry, branch=branch, digest=digest, expected=expected)
+        self.is_full = isinstance(entry.payload, Rewind)
+
+
+def test_who_goes_back_and_loses_the_mode_is_told_so_and_which_it_is_now() -> None:
+    conversation = Conversation([ChatMessage.user("Hello?")], journal=Filling())
+    start = conversation.entries()[0].id
+    change_mode(conversation)
+    with pytest.raises(Unavailable) as caught:
+        go_back(conversation, start)
+    assert str(caught.value) == (
+        "mode: plan could not be recorded again, and it is act here; "
+        "set it before you go on (journal: the disk is full)"
+    )

@@ -9,7 +9,6 @@ import pytest
 
 from steno import Conversation, UserMessage
 from steno.agent import Ending, Steering
-from steno.agent.lookup import unsent
 from steno.content import FileReference, Resource
 from steno.entry import Resolution, ResolutionStatus, Rewind
 from steno.errors import Unresolved
@@ -29,6 +28,7 @@ from tests.agent.pointing_doubles import (
     saying,
     shown,
     statuses,
+    unsent,
     written,
 )
 from tests.agent.working import Desk, call, calling, reader, run

@@ -10,7 +10,6 @@ import pytest
 
 from steno import ChatMessage
 from steno.agent import Ending, Target
-from steno.agent.lookup import unsent
 from steno.content import Image, ImageBlob, ImageData, RecognitionMode
 from steno.entry import Resolution, ResolutionStatus
 from steno.errors import (
@@ -39,6 +38,7 @@ from tests.agent.pointing_doubles import (
     saying,
     shown,
     statuses,
+    unsent,
     written,
 )
 from tests.agent.working import Desk, call, calling, reader, run

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from steno.agent import Agent, Gate, Runner, Target
-from steno.agent.lookup import unsent
 from steno.agent.replay import Replayed, replay
 from steno.agent.rerun import Reuse, rerun
 from steno.entry import Resolution, Rewind
@@ -31,6 +30,7 @@ from tests.agent.pointing_doubles import (
     saying,
     shown,
     statuses,
+    unsent,
 )
 from tests.agent.working import Desk, call, calling, reader, run
 from tests.inputs.images.making import encoded, graphic, noise

@@ -13,19 +13,20 @@ import pytest
 from steno import ChatMessage, ToolCall
 from steno.codec import decode_entry
 from steno.content import OWN_FORMAT, Opaque
-from steno.entry import Approval, ApprovalStatus
+from steno.entry import Approval, ApprovalStatus, Repair
 from steno.formats import FORMATS
 from steno.outcome import Outcome
 from steno.record import Header, Record
 from steno.store import open_store
-from tests.cli.program import keep_talk, steno, talk
+from tests.cli.program import keep_talk, on_terminal, steno, talk
 
 
 def decided(address: str) -> None:
     """Keep a session in which two calls were made, one allowed by a rule, one denied by ada."""
     with open_store(address) as store:
         conversation = store.new([ChatMessage.user("Tidy up")], id="tidy")
-        calls = [ToolCall(id="c1", name="read"), ToolCall(id="c2", name="bash")]
+        remove = ToolCall(id="c2", name="bash", arguments='{"command": "rm -r build"}')
+        calls = [ToolCall(id="c1", name="read"), remove]
         conversation.append(ChatMessage.assistant(None, calls))
         conversation.decide("c1", ApprovalStatus.APPROVED, rule="readers")
         conversation.decide("c2", ApprovalStatus.DENIED, actor="ada", reason="no")
@@ -35,7 +36,7 @@ def decided(address: str) -> None:
 
 HEADING = (
     "entry  time                  kind              decision  tool        by            outcome  "
-    "reason"
+    "about"
 )
 
 
@@ -52,7 +53,7 @@ def test_the_audit_tells_who_decided_what(address: str) -> None:
         "#1  TIME  user",
         "#2  TIME  assistant_action            read, bash",
         "#3  TIME  approval          approved  read        rule readers",
-        "#4  TIME  approval          denied    bash        ada                    no",
+        "#4  TIME  approval          denied    bash        ada                    rm -r build · no",
         "#5  TIME  tool_result                 read        runner        ok",
         "#6  TIME  tool_error                  bash                      denied",
     ]
@@ -161,7 +162,56 @@ def test_every_kind_that_the_table_prints_can_be_asked_for(address: str) -> None
         assert found.status == 0
         for line in found.out.splitlines()[1:]:
             assert kind in line
-    assert lines[-1][-1] == "x" * 59 + "…"
+    assert lines[-1][-1] == f"#2 was taken out by ada: {'x' * 100}"
+
+
+def granting(address: str) -> None:
+    """Keep a session in which ada allows one call for good and one once, and thinks again."""
+    with open_store(address) as store:
+        conversation = store.new([ChatMessage.user("Test it")], id="tidy")
+        test = ToolCall(id="c1", name="bash", arguments='{"command": "pytest -q tests"}')
+        write = ToolCall(id="c2", name="write", arguments='{"path": "src/a.py", "content": ""}')
+        conversation.append(ChatMessage.assistant(None, [test, write]))
+        granted = {"scope": "session", "grant": "bash(pytest *)"}
+        allowed = conversation.decide("c1", ApprovalStatus.APPROVED, actor="ada", audit=granted)
+        conversation.decide("c2", ApprovalStatus.APPROVED, actor="ada")
+        conversation.append(ChatMessage.tool_result("c1", "ok"))
+        conversation.append(ChatMessage.tool_result("c2", "ok"))
+        told = "bash(pytest *) is no longer allowed for this session"
+        conversation.append(
+            Repair(code="grant_revoked", explanation=told, target=allowed.id),
+            decision="revoked",
+            audit={"actor": "ada", "scope": "session", "revoked": "bash(pytest *)"},
+        )
+
+
+def test_the_audit_tells_what_was_allowed_for_how_long_and_what_was_taken_back(
+    address: str,
+) -> None:
+    granting(address)
+    assert [re.split(" {2,}", line)[2:] for line in rows("--actor", "ada")[1:]] == [
+        [
+            "approval",
+            "approved",
+            "bash",
+            "ada",
+            "pytest -q tests · for the session: bash(pytest *)",
+        ],
+        ["approval", "approved", "write", "ada", "src/a.py"],
+        [
+            *("repair", "revoked", "ada"),
+            "grant_revoked: bash(pytest *) is no longer allowed for this session",
+        ],
+    ]
+
+
+def test_on_a_terminal_nothing_of_a_decision_is_cut(address: str) -> None:
+    granting(address)
+    told = re.sub(r"\x1b\[[\d;]*m", "", on_terminal("audit", "tidy").out)
+    assert max(map(len, told.splitlines())) <= 80
+    assert "    pytest -q tests · for the session: bash(pytest *)\n" in told
+    assert "    src/a.py\n" in told
+    assert "    grant_revoked: bash(pytest *) is no longer allowed for this session\n" in told
 
 
 # -- verify --------------------------------------------------------------------------------------

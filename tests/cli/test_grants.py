@@ -309,6 +309,16 @@ def test_the_list_is_there_for_programs(
     }
 
 
+def test_permissions_alone_lists_them(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command("allow", "bash(git log *)", "--project")
+    capsys.readouterr()
+    command("list")
+    listed = capsys.readouterr().out
+    command()
+    assert capsys.readouterr().out == listed
+    assert "bash(git log *)" in listed
+
+
 def test_revoking_can_be_about_one_of_both(project: Path) -> None:
     for scope in ("--project", "--user"):
         command("allow", "write", scope)
@@ -319,7 +329,7 @@ def test_revoking_can_be_about_one_of_both(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["allow", "bash"], ["allow", "bash", "--user", "--project"], ["allow"], []]
+    "arguments", [["allow", "bash"], ["allow", "bash", "--user", "--project"], ["allow"]]
 )
 def test_a_command_that_does_not_say_for_whom_is_refused(
     project: Path, arguments: list[str]

@@ -55,6 +55,19 @@ def keep_forged(store: MemoryStore, address: str, number: int, **changes: Any) -
 # -- the same --------------------------------------------------------------------------------
 
 
+def test_of_a_session_with_branches_the_active_one_is_replayed_which_is_said(address: str) -> None:
+    store = made_session()
+    conversation = store.open("work")
+    conversation.fork("other", at=conversation.entries()[0].id)
+    conversation.switch("other")
+    keep(store, address)
+    assert steno("replay", "last").out.splitlines()[-1] == (
+        "2 entries of branch other; 9 in the session"
+    )
+    told = steno("replay", "last", "--branch", "main")
+    assert told.out.splitlines()[-1] == "8 entries of branch main; 9 in the session"
+
+
 @pytest.mark.requirement("S1-11")
 def test_a_session_is_replayed_and_is_the_same(address: str) -> None:
     store = made_session()

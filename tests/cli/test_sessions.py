@@ -59,6 +59,14 @@ def test_a_store_that_was_asked_for_and_is_not_there_is_an_error(tmp_path: Path,
     assert not (tmp_path / "absent").exists()
 
 
+def test_sessions_alone_lists_them(address: str) -> None:
+    keep_talk(address)
+    told = steno("sessions")
+    assert "Mend the build" in told.out
+    assert told == steno("sessions", "list")
+    assert steno("sessions", "--store", address) == told
+
+
 def test_an_address_that_makes_no_sense_is_explained() -> None:
     told = steno("sessions", "list", "--store", "carrier:pigeon")
     assert told.status == 2
@@ -171,7 +179,7 @@ def test_one_damaged_session_does_not_hide_the_others(tmp_path: Path) -> None:
     assert "talk" in told.out
     assert "worn" not in told.out
     assert told.err.startswith("steno: session worn: ")
-    assert steno("sessions", "show", "last", "--store", address).status == 0
+    assert steno("sessions", "show", "talk", "--store", address).status == 0
 
 
 def test_a_long_title_does_not_push_the_others_away_in_a_pipe(address: str) -> None:

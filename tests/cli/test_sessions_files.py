@@ -161,12 +161,46 @@ def test_a_link_is_followed_and_stays_a_link(address: str, tmp_path: Path) -> No
     assert decode_document((tmp_path / "real").read_bytes()).id == "talk"
 
 
+@pytest.mark.parametrize(
+    ("name", "format", "start"),
+    [
+        ("talk.html", "html", b"<!doctype html>"),
+        ("talk.HTM", "html", b"<!doctype html>"),
+        ("talk.md", "markdown", b"# "),
+        ("talk.json", "steno", b'{"version":'),
+        ("talk.jsonl", "jsonl", b'{"crc":'),
+        ("talk.odt", "steno", b'{"version":'),
+        ("talk", "steno", b'{"version":'),
+    ],
+)
+def test_a_file_holds_what_its_name_says_and_a_line_tells_what_that_is(
+    address: str, tmp_path: Path, name: str, format: str, start: bytes
+) -> None:
+    keep_talk(address)
+    told = steno("sessions", "export", "talk", "-o", tmp_path / name)
+    assert told.status == 0
+    assert f"steno: written: {tmp_path / name} (format {format})\n" in told.err
+    assert (tmp_path / name).read_bytes().lower().startswith(start)
+
+
+def test_a_format_that_is_named_counts_more_than_the_name_of_the_file(
+    address: str, tmp_path: Path
+) -> None:
+    keep_talk(address)
+    file = tmp_path / "talk.html"
+    told = steno("sessions", "export", "talk", "--format", "chat", "-o", file, "--quiet")
+    assert told == (0, "", "")
+    assert json.loads(file.read_bytes())[0]["role"] == "system"
+
+
 def test_lines_hold_all_branches_and_digests(address: str, tmp_path: Path) -> None:
     keep_talk(address)
     told = steno("sessions", "export", "talk", "--format", "jsonl", "--branch", "main")
-    assert told == (2, "", "steno: --branch: jsonl holds all branches; leave it out\n")
+    advice = "leave it out, or choose a --format"
+    assert told == (2, "", f"steno: --branch: jsonl holds all branches; {advice}\n")
     file = tmp_path / "talk.jsonl"
-    assert steno("sessions", "export", "talk", "--format", "jsonl", "-o", file).err == ""
+    told = steno("sessions", "export", "talk", "--format", "jsonl", "-o", file)
+    assert told == (0, "", f"steno: written: {file} (format jsonl)\n")
     heads = json.loads(steno("verify", "talk", "--json").out)["heads"]
     assert steno("sessions", "import", file).err == (
         "steno: import: there is a session of this id; give another by --id\n"

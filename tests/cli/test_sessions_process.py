@@ -62,7 +62,7 @@ def test_every_command_explains_itself(action: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["sessions"], ["sessions", "show"], ["sessions", "burn"], ["session"], ["--shop"]],
+    [["sessions", "show"], ["sessions", "burn"], ["session"], ["--shop"]],
 )
 def test_what_makes_no_sense_is_explained(arguments: list[str]) -> None:
     told = steno(*arguments)

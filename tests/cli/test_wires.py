@@ -56,7 +56,67 @@ def test_a_command_line_that_makes_no_sense_is_explained(arguments: list[str]) -
     assert b"usage: steno" in told.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("anthropic", "anthropic_messages"), ("openai", "openai_chat"), ("ollama", "ollama_chat")],
+)
+def test_a_wire_that_is_almost_one_is_suggested(name: str, meant: str) -> None:
+    told = steno("decode", "--wire", name)
+    assert told.returncode == 2
+    assert told.stderr.endswith(f"no wire of that name; do you mean {meant}?\n".encode())
+
+
 # -- decode --------------------------------------------------------------------------------------
+
+
+ANTHROPIC = b"""\
+event: message_start
+data: {"type":"message_start","message":{"id":"m","role":"assistant","content":[],"usage":{}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Hi"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("wire", "data", "other"),
+    [
+        ("openai_chat", ANTHROPIC, "anthropic_messages"),
+        ("openai_responses", ANTHROPIC, "anthropic_messages"),  # which keeps what it does not know
+        ("anthropic_messages", STREAM, "openai_chat"),
+        ("ollama_chat", STREAM, "openai_chat"),
+    ],
+)
+def test_a_stream_that_another_wire_can_read_is_recognised(
+    wire: str, data: bytes, other: str
+) -> None:
+    told = steno("decode", "--wire", wire, "--stream", data=data)
+    assert told.returncode == 1
+    assert told.stderr.endswith(f"; this looks like {other}: try --wire {other}\n".encode())
+    assert steno("decode", "--wire", other, "--stream", data=data).returncode == 0
+
+
+def test_an_answer_that_another_wire_can_read_is_recognised() -> None:
+    answer = b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}'
+    told = steno("decode", "--wire", "gemini", data=answer)
+    assert (told.returncode, told.stdout) == (1, b"")
+    assert told.stderr.endswith(b"; this looks like openai_chat: try --wire openai_chat\n")
+
+
+def test_a_stream_that_was_read_in_part_is_not_taken_for_another_one() -> None:
+    told = steno("decode", "--wire", "openai_chat", "--stream", data=STREAM.split(b"\n\n")[0])
+    assert told.returncode == 1
+    assert b"looks like" not in told.stderr
 
 
 def test_a_stream_is_decoded_from_a_file_or_from_stdin(tmp_path: Path) -> None:

@@ -34,12 +34,17 @@ def say(window: Tmux, text: str) -> None:
     window.type("", "Enter")
 
 
-def choose(window: Tmux, letter: str, label: str) -> None:
-    """Go to the question, choose by letter, and see that it is chosen before it is confirmed."""
+def pick(window: Tmux, letter: str) -> None:
+    """Go to the question, and press a letter."""
     window.type("", "C-g")
     window.wait("━ permission")
     time.sleep(0.7)  # what comes too early is no answer
     window.type(letter)
+
+
+def choose(window: Tmux, letter: str, label: str) -> None:
+    """Go to the question, choose by letter, and see that it is chosen before it is confirmed."""
+    pick(window, letter)
     window.wait(f"▸{letter} {label}◂")
     time.sleep(0.1)  # nobody types as fast as a paste comes
     window.type("", "Enter")
@@ -109,7 +114,7 @@ def test_a_call_is_denied_with_a_reason_that_the_model_reads(window: Tmux) -> No
     window.wait("ACT")
     say(window, "run rm notes.txt")
     window.wait("permission")
-    choose(window, "r", "deny with reason")
+    pick(window, "r")
     window.wait("why not?")
     window.type("we need it on Friday")
     window.wait("we need it on Friday")

@@ -270,6 +270,14 @@ def test_a_grant_that_was_taken_back_is_a_change_of_course() -> None:
     assert block.head == "write is no longer allowed"
 
 
+def test_what_was_mended_says_so_whatever_was_decided_beside_it() -> None:
+    conversation = Conversation([ChatMessage.user("Go.")])
+    mended = Repair(code="call_unanswered", explanation="a call was answered")
+    conversation.append(mended, decision="cancelled", audit={"actor": "eva"})
+    (block,) = read_back(conversation).of(Kind.NOTICE)
+    assert block.body == "mended: a call was answered"
+
+
 def test_a_command_that_is_recorded_leaves_the_next_one_running() -> None:
     told, sheet = chronicle()
     conversation = Conversation()

@@ -10,9 +10,10 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from steno.printable import on_one_line
 from steno.tui.desk import Reply
 from steno.tui.screens.compare import CompareScreen
-from steno.tui.screens.furniture import Foot, rows_of
+from steno.tui.screens.furniture import Foot, Title, rows_of
 from steno.tui.screens.pager import PagerScreen
 from steno.tui.screens.sessions import SessionsScreen
 from steno.tui.screens.tree import TreeScreen
@@ -73,6 +74,21 @@ def test_every_screen_says_at_its_bottom_how_to_leave_it(name: str, size: tuple[
         assert stage.screen is not screen
 
     show(screen, play, size=size)
+
+
+@pytest.mark.parametrize("is_said_later", [False, True])
+def test_a_title_is_harmless_and_on_one_line_whenever_it_is_said(is_said_later: bool) -> None:
+    hostile = "[bold]a\x1b[2J\nb[/bold]"
+
+    async def play(stage: Stage, pilot: Pilot[None]) -> None:
+        title = Title("before" if is_said_later else hostile)
+        await stage.screen.mount(title)
+        if is_said_later:
+            title.update(hostile)
+        line = f" {on_one_line(hostile)}"
+        await until(pilot, lambda: line in [one.rstrip() for one in stage.lines])
+
+    show(SessionsScreen(FakeDesk()), play)
 
 
 def test_what_is_said_at_the_bottom_follows_the_width() -> None:

@@ -455,6 +455,7 @@ def test_l_labels_an_entry_and_stays_there() -> None:
 
     async def scene(play: Play) -> None:
         await play.press("up", "up", "up", "l")
+        assert "What to call #3" in play.text
         await play.type("12")
         await play.press("enter")
         assert "label: it reads like the number of an entry" in play.text

@@ -97,6 +97,20 @@ def test_what_a_message_points_at_has_a_name(
     assert (name_of(pointer), called(pointer)) == (name, whole)
 
 
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("https://u:pw@h/p?token=SECRET#part", "https://h/p"),
+        ("HTTP://h/p?token=SECRET", "http://h/p"),
+        ("https:p?token=SECRET", "an address"),
+        ("db://u:pw@h/p?table=users", "db://h/p?table=users"),
+        ("notes:all?since=monday", "notes:all?since=monday"),
+    ],
+)
+def test_a_resource_on_the_web_is_named_without_what_is_asked_for(uri: str, shown: str) -> None:
+    assert name_of(Resource(server="lib", uri=uri)) == f"lib:{shown}"
+
+
 def test_an_image_without_a_name_need_not_tell_its_size() -> None:
     picture = Image(source=ImageData(b"\x89PNG"), mime_type="image/png")
     assert name_of(picture, is_sized=False) == "image/png"

@@ -127,9 +127,10 @@ class Agent:
         could not be opened before, unless told otherwise. `watch` is told what happens. `origin`
         is noted beside the prompt: where its words are from, such as a template.
         Failures of the provider are told in the result; so is what the prompt points at and cannot
-        be opened: nothing is sent then, and the branch is as it was before. Raises LogError if the
-        log cannot be written, StenoError while another run is under way. If the task is cancelled,
-        the conversation is left in order.
+        be opened: nothing is sent then, and the branch is as it was before; what was said behind
+        it waits for `withdraw` or the next run. Raises LogError if the log cannot be written,
+        StenoError while another run is under way. If the task is cancelled, the conversation is
+        left in order.
         """
         said = None if prompt is None else _user_message(prompt)
         with (
@@ -203,7 +204,7 @@ class Agent:
             self._run.interrupt()
 
     def withdraw(self) -> tuple[UserMessage, ...]:
-        """Take back what was said while a run is under way and has not been heard yet."""
+        """Take back what was said while a run was under way and has not been heard yet."""
         return tuple([one.message for one in self._wheel.withdraw()])
 
     def interrupt(self) -> None:

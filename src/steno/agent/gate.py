@@ -16,19 +16,17 @@ from steno.agent.events import Asked, Notice, NoticeCode
 from steno.agent.notebook import Notebook
 from steno.agent.permission import (
     DENIED,
-    REVOKED,
     DecisionKind,
     Permissions,
     Seal,
     SessionGrants,
     Signet,
     audit_of,
-    audit_of_revocation,
     granted_by,
     is_bound,
     refusal_of,
-    revocation_of,
 )
+from steno.agent.revoking import REVOKED, Revocations, audit_of_revocation, revocation_of
 from steno.agent.rules import Rule, suggest
 from steno.call import AnyToolCall, ToolCall
 from steno.conversation import Conversation
@@ -112,7 +110,7 @@ class Gate:
         """What was told about grants that cannot be read."""
         self._admitted: dict[str, list[Rule]] = {}
         """What was allowed for what people point at, by conversation; it lasts as this gate does."""
-        self._memory = _Memory(Signet())
+        self._memory = _Memory(Signet(), Revocations())
         self._read: tuple[int, Entry | None] = (0, None)
         """How many entries were read into the memory, and the last of them."""
 
@@ -174,7 +172,8 @@ class Gate:
             return Ruling(False, f"{DENIED} by {verdict.actor}{why}")
         grant, scope = self._grant(verdict, question, notebook)
         if grant is not None:
-            self._admitted.setdefault(conversation.id, []).append(grant)
+            if scope is Scope.SESSION:  # what reaches further stands where it can be taken back
+                self._admitted.setdefault(conversation.id, []).append(grant)
             self._keep(grant, scope, notebook)
         return Ruling(True, verdict.actor)
 
@@ -183,23 +182,27 @@ class Gate:
         admitted = self._admitted.get(conversation.id, ())
         return tuple(dict.fromkeys((*self._remember(conversation).grants.rules, *admitted)))
 
-    def revoke(self, rule: Rule, conversation: Conversation, *, actor: str) -> Entry | None:
-        """Allow a rule no longer for a session: what it covers is asked about again.
+    def revoke(self, rule: Rule, conversation: Conversation, *, actor: str) -> list[Entry]:
+        """Allow a rule no longer for a session, on none of its branches: it is asked about again.
 
-        Return what is on record of that; None where the grant was not: what was allowed for what
-        people point at is forgotten. Raises LogError if it cannot be recorded.
+        Return what is on record of that, one entry for every grant of the rule. There is none of
+        what was allowed for what people point at: that is forgotten. Raises LogError if it cannot
+        be recorded.
         """
-        granted_in = self._remember(conversation).grants.granted_in(rule)
-        recorded: Entry | None = None
-        if granted_in is not None:
-            recorded = conversation.append(
+        admitted = self._admitted.get(conversation.id, [])
+        admitted[:] = [one for one in admitted if one != rule]
+        revocations, signet = Revocations(), Signet(conversation.id, self._seal)
+        everywhere = SessionGrants(
+            revocations.read(conversation), signet=signet, revocations=revocations
+        )
+        return [
+            conversation.append(
                 revocation_of(rule, granted_in),
                 decision=REVOKED,
                 audit=audit_of_revocation(rule, actor),
             )
-        admitted = self._admitted.get(conversation.id, [])
-        admitted[:] = [one for one in admitted if one != rule]
-        return recorded
+            for granted_in in everywhere.granted_in(rule)
+        ]
 
     async def _ask(
         self, tool: Tool, question: Question, notebook: Notebook, approver: Approver
@@ -267,25 +270,30 @@ class Gate:
     def _remember(self, conversation: Conversation) -> _Memory:
         """Return what the log of a session says; what is new in it is read, and no more.
 
-        After a rewind, or in another branch, it is read anew: what is not there does not count.
+        After a rewind, or in another branch, it is read anew: what is not there does not count,
+        but for what was taken back. Raises LogError if that cannot be read.
         """
         entries, signet = conversation.past(), Signet(conversation.id, self._seal)
         count, last = self._read
-        is_other = self._memory.grants.signet != signet
-        if is_other or count > len(entries) or (count and entries[count - 1] is not last):
-            self._memory, count = _Memory(signet), 0
+        memory = self._memory
+        if memory.grants.signet != signet:
+            memory, count = _Memory(signet, Revocations()), 0
+        elif count > len(entries) or (count and entries[count - 1] is not last):
+            memory, count = _Memory(signet, memory.grants.revocations), 0
         for entry in entries[count:]:
-            self._memory.add(entry)
-        self._read = (len(entries), entries[-1] if entries else None)
-        return self._memory
+            memory.add(entry)
+        self._memory, self._read = memory, (len(entries), entries[-1] if entries else None)
+        if memory.grants.are_any:  # else the other branches need not be read
+            memory.grants.revocations.read(conversation)
+        return memory
 
 
 @final
 class _Memory:
     """What a log says was decided: rules for the session, and about the calls of the last turn."""
 
-    def __init__(self, signet: Signet) -> None:
-        self.grants: Final = SessionGrants(signet=signet)
+    def __init__(self, signet: Signet, revocations: Revocations) -> None:
+        self.grants: Final = SessionGrants(signet=signet, revocations=revocations)
         self._decisions: dict[str, Entry] = {}
 
     def add(self, entry: Entry) -> None:

@@ -204,12 +204,6 @@ def _has_pointers(message: UserMessage) -> bool:
     return any(isinstance(block, Pointer) for block in message.content)
 
 
-def unsent(conversation: Conversation) -> UserMessage | None:
-    """Return the prompt that could not be opened last, if nothing has been said since."""
-    found = find_unsent(conversation)
-    return None if found is None else found.message
-
-
 class Unsent(NamedTuple):
     """A prompt that the branch went back behind, since it could not be opened."""
 
@@ -219,7 +213,7 @@ class Unsent(NamedTuple):
 
 
 def find_unsent(conversation: Conversation) -> Unsent | None:
-    """Return the same, with what was noted beside it."""
+    """Return the prompt that could not be opened last, if nothing has been said since."""
     last = _last_way_back(conversation)
     if last is None or not isinstance(last.payload, Rewind):
         return None

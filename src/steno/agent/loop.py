@@ -13,9 +13,10 @@ or when the next run begins.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from itertools import count
 from typing import Any, Final, TypeAlias, final
 
@@ -23,9 +24,10 @@ from msgspec.structs import replace
 
 from steno.agent.compact import compact, compact_now
 from steno.agent.events import Notice, NoticeCode, TurnStarted
+from steno.agent.hearing import Hearing
 from steno.agent.interrupted import settle
 from steno.agent.limits import Ending, RunResult
-from steno.agent.lookup import Reader, leave_way_back, may_be_about_images, points
+from steno.agent.lookup import Reader, may_be_about_images
 from steno.agent.notebook import Notebook
 from steno.agent.reporting import Reports
 from steno.agent.setup import Setup
@@ -73,13 +75,9 @@ class Run:
         """Take what there is to work with; nothing happens yet."""
         self._setup = setup
         self._notebook = notebook
-        self._wheel = wheel
+        opens = setup.lookup is not None
+        self._hearing = Hearing(notebook, wheel, actor=setup.actor, opens=opens)
         self._target = setup.target
-        self._prompt: UserMessage | None = None
-        """What is to be heard first; None once it is on record."""
-        self._origin: str | None = None
-        """Where its words are from, if it was not the one who says them."""
-        self._prompt_entry: Entry | None = None
         self._again = False
         """Whether to try once more what could not be opened before."""
         self._refused = ""
@@ -100,7 +98,8 @@ class Run:
 
         Without a prompt, what could not be opened before is tried `again`.
         """
-        self._prompt, self._origin = prompt, origin
+        if prompt is not None:
+            self._hearing.begin_with(prompt, origin)
         self._again = again and prompt is None
         timeout = asyncio.timeout(self._setup.limits.seconds)
         try:
@@ -123,11 +122,8 @@ class Run:
         while True:
             was_interrupted, self._is_interrupted = self._is_interrupted, False
             is_to_go_on = is_to_go_on and not was_interrupted
-            is_held = self._turns == 0 and points(self._prompt_entry)  # it may be taken back
-            heard = self._wheel.due(is_over=not is_to_go_on, is_held=is_held)
-            for said in heard:
-                self._hear(said.message, said.noted)
-            if not is_to_go_on and not any(said.asks for said in heard):
+            is_to_go_on |= self._hearing.hear_due(is_over=not is_to_go_on)
+            if not is_to_go_on:
                 if was_interrupted:
                     return self._end(Ending.INTERRUPTED)
                 return self._end(Ending.DONE, self._why_not_whole())
@@ -159,7 +155,7 @@ class Run:
             return False
 
         await self._step_or_interruption(step)
-        self._hear_the_rest()
+        self._hearing.hear_rest()
         return made[0] if made else None
 
     async def _begin(self) -> bool:
@@ -176,16 +172,7 @@ class Run:
     def _hear_prompt(self) -> None:
         """Record what a person said to begin with, whatever became of the calls before it."""
         self._notebook.answer_outstanding(NOT_RUN)
-        prompt, self._prompt = self._prompt, None
-        if prompt is not None:
-            if self._setup.lookup is not None:
-                leave_way_back(prompt, self._notebook)
-            self._prompt_entry = self._hear(prompt, {"origin": self._origin})
-
-    def _hear(self, said: UserMessage, noted: Mapping[str, Any]) -> Entry:
-        about = {"actor": self._setup.actor, **noted}
-        audit = {name: what for name, what in about.items() if what is not None}
-        return self._notebook.record(said, audit=audit or None)
+        self._hearing.hear_prompt()
 
     async def _step_or_interruption(self, step: _Step) -> bool:
         """Do one step in a task of its own, so that it can be stopped and the run can go on."""
@@ -210,15 +197,8 @@ class Run:
 
     async def _turn(self) -> bool:
         """Get one answer and answer its calls; tell whether the model is to go on."""
-        if self._setup.lookup is not None:
-            again, self._again = self._again, False
-            await self._setup.lookup.open(
-                self._notebook,
-                self._reader,
-                self._prompt_entry,
-                is_first=self._turns == 0,
-                again=again,
-            )
+        await self._open()
+        self._hearing.let_go()
         message = self._message = await self._ask()
         calls = message.tool_calls
         if calls:
@@ -231,6 +211,20 @@ class Run:
     def _reader(self) -> Reader:
         return Reader(self._target.vision, self._refused)
 
+    async def _open(self) -> None:
+        """Open what messages point at; then what was held behind the prompt goes along with it."""
+        lookup = self._setup.lookup
+        if lookup is None:
+            return
+        again, self._again = self._again, False
+        look = partial(lookup.open, self._notebook, self._reader, self._hearing.prompt)
+        await look(is_first=self._turns == 0, again=again)
+        # Where the model is shown images, it may yet refuse them.
+        if self._hearing.is_held and not lookup.shows_images(self._notebook):
+            self._hearing.let_go()
+            if self._hearing.hear_due(is_over=False):
+                await look(is_first=False, again=False)
+
     async def _does_without_images(self, exc: StenoError) -> bool:
         """Show as text what a model would not take as an image, if that may be why it said no."""
         lookup = self._setup.lookup
@@ -241,7 +235,7 @@ class Run:
         self._refused = str(exc)
         self._target = replace(self._target, vision=False)
         await lookup.show_as_text(
-            self._notebook, self._reader, self._prompt_entry, is_first=self._turns == 1
+            self._notebook, self._reader, self._hearing.prompt, is_first=self._turns == 1
         )
         return True
 
@@ -256,12 +250,12 @@ class Run:
             built = await self._build()
             if refused is not None:
                 self._check_shorter(built, refused)
-            last = self._last_entry()
+            last, before = self._last_entry(), self._message
             try:
                 with self._setup.telemetry.turn(built.request, self._setup.model) as span:
                     message = await self._listen(built.request, span)
             except (ProviderError, ProtocolError) as exc:
-                has_begun = self._last_entry() != last
+                has_begun = self._message is not before
                 if not has_begun and await self._does_without_images(exc):
                     continue
                 overflow = exc if isinstance(exc, ContextOverflow) else None
@@ -380,11 +374,7 @@ class Run:
     def _leave(self) -> None:
         """Answer what nobody will run any more, and record what was said and not heard yet."""
         self._hear_prompt()
-        self._hear_the_rest()
-
-    def _hear_the_rest(self) -> None:
-        for said in self._wheel.after_run():
-            self._hear(said.message, said.noted)
+        self._hearing.hear_rest()
 
     def _why_not_whole(self) -> str:
         """Return why the last answer may not be all that the model had to say; empty if it is."""

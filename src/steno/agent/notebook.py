@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import takewhile
 from typing import Any, NoReturn, TypeAlias, final
 
 from steno.agent.events import LoopEvent, Recorded
@@ -83,6 +84,12 @@ class Notebook:
         """Record who answers from here on, if it was another one before."""
         if model and self.conversation.model != model:
             self._told(self.conversation.change_model(model))
+
+    def holds(self, entry: Entry) -> bool:
+        """Tell whether an entry that was recorded lately is still part of the active branch."""
+        past = reversed(self.conversation.past())
+        since = takewhile(lambda one: one.id != entry.parent, past)
+        return any(one.id == entry.id for one in since)
 
     def rewind(self, to: str) -> None:
         """Let the branch go on from an earlier entry; what a person has settled since stays."""

@@ -14,9 +14,10 @@ from enum import StrEnum
 from hmac import compare_digest
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, final
 
+from steno.agent.revoking import Revocations
 from steno.agent.rules import Rule, covering, is_unsure
 from steno.call import AnyToolCall, ToolCall
-from steno.entry import Approval, ApprovalStatus, Entry, Mode, Repair
+from steno.entry import Approval, ApprovalStatus, Entry, Mode
 from steno.errors import InvalidValue
 from steno.ports import Capability, Question, Scope, Tool, Verdict
 from steno.recording import arguments_digest
@@ -227,27 +228,6 @@ def audit_of(rule: Rule, scope: Scope) -> dict[str, str]:
     return {"scope": str(scope), "grant": str(rule)}
 
 
-REVOKED: Final = "revoked"
-"""What was decided where a grant is taken back, and what beside that names the rule."""
-
-
-def revocation_of(rule: Rule, granted_in: str) -> Repair:
-    """Return what is recorded where a grant of the session is taken back; it was in that entry."""
-    told = f"{rule} is no longer allowed for this session"
-    return Repair(code="grant_revoked", explanation=told, target=granted_in)
-
-
-def audit_of_revocation(rule: Rule, actor: str) -> dict[str, str]:
-    """Return what is recorded beside that."""
-    return {"actor": actor, "scope": str(Scope.SESSION), REVOKED: str(rule)}
-
-
-def is_revocation(entry: Entry) -> bool:
-    """Tell whether an entry takes a grant of the session back."""
-    is_noted = entry.audit is not None and REVOKED in entry.audit
-    return is_noted and isinstance(entry.payload, Repair)
-
-
 Seal: TypeAlias = Callable[[str], str]
 """Returns for a text what nobody else could return: a keyed digest, say."""
 _SEAL: Final = "seal"
@@ -298,34 +278,44 @@ class SessionGrants:
     """The rules that were granted in a session, from the entries of its active branch.
 
     They are read from the record as it grows: what is on record holds after a restart, and what
-    was rewound or is in another branch does not. A signet tells which of them are ours.
+    was rewound or is in another branch does not. What was taken back holds nowhere: `revocations`
+    may know of that from other branches. A signet tells which of them are ours.
     """
 
-    def __init__(self, entries: Iterable[Entry] = (), *, signet: Signet | None = None) -> None:
+    def __init__(
+        self,
+        entries: Iterable[Entry] = (),
+        *,
+        signet: Signet | None = None,
+        revocations: Revocations | None = None,
+    ) -> None:
         """Read what there is so far."""
         self.signet: Final = signet or Signet()
-        self._rules: dict[Rule, str] = {}
-        """And the entry that each was granted in."""
+        self.revocations: Final = revocations or Revocations()
+        self._granted: list[tuple[Rule, Entry]] = []
+        """Whatever was granted, and in which entry; what was taken back is among it."""
         for entry in entries:
             self.add(entry)
 
     @property
+    def are_any(self) -> bool:
+        """Whether anything was ever granted, so that it could be taken back."""
+        return bool(self._granted)
+
+    @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules, in the order they were granted."""
-        return tuple(self._rules)
+        return tuple(dict.fromkeys([rule for rule, _ in self._in_force()]))
 
-    def granted_in(self, rule: Rule) -> str | None:
-        """Return the id of the entry that a rule was granted in; None if it was not."""
-        return self._rules.get(rule)
+    def granted_in(self, rule: Rule) -> tuple[str, ...]:
+        """Return the ids of the entries that a rule was granted in, where that holds."""
+        return tuple([entry.id for granted, entry in self._in_force() if granted == rule])
 
     def add(self, entry: Entry) -> None:
         """Take note of an entry; most grant nothing."""
+        self.revocations.add(entry)
         approval, audit = entry.payload, entry.audit
         if audit is None or audit.get("scope") != Scope.SESSION:
-            return
-        if is_revocation(entry):  # that takes no seal: who forges it is only asked more often
-            if (revoked := _rule_in(audit, REVOKED)) is not None:
-                self._rules.pop(revoked, None)
             return
         is_decided = (
             isinstance(approval, Approval)
@@ -334,7 +324,10 @@ class SessionGrants:
         )
         rule = _rule_in(audit, "grant") if is_decided else None
         if rule is not None and self.signet.is_ours(entry):
-            self._rules[rule] = entry.id
+            self._granted.append((rule, entry))
+
+    def _in_force(self) -> list[tuple[Rule, Entry]]:
+        return [one for one in self._granted if not self.revocations.cover(one[1])]
 
 
 def _rule_in(audit: Mapping[str, Any], name: str) -> Rule | None:

@@ -42,11 +42,14 @@ class Wheel:
         """Take a message."""
         self._waiting[policy].append(steered)
 
-    def due(self, *, is_over: bool, is_held: bool) -> list[Steered]:
-        """Return what is to be heard now: all of it at the end, and nothing while it is held."""
-        if is_over:
-            return self.after_run()
-        return [] if is_held else self.after_calls()
+    @property
+    def asks(self) -> bool:
+        """Whether any of them wants an answer."""
+        return any(one.asks for waiting in self._waiting.values() for one in waiting)
+
+    def due(self, *, is_over: bool) -> list[Steered]:
+        """Return what is to be heard now: all of it at the end."""
+        return self.after_run() if is_over else self.after_calls()
 
     def after_calls(self) -> list[Steered]:
         """Return what is to be heard before the next request."""
@@ -58,11 +61,18 @@ class Wheel:
 
     def withdraw(self) -> list[Steered]:
         """Take back everything that wants an answer and has not been heard."""
-        waiting = [one for policy in Steering for one in self._take(policy)]
-        for one in waiting:
-            if not one.asks:
-                self.put(one, Steering.AFTER_CALLS)
-        return [one for one in waiting if one.asks]
+        return self._sift(asks=True)
+
+    def asides(self) -> list[Steered]:
+        """Return what is to be heard and wants no answer; what wants one waits on."""
+        return self._sift(asks=False)
+
+    def _sift(self, *, asks: bool) -> list[Steered]:
+        everything = [(policy, one) for policy in Steering for one in self._take(policy)]
+        for policy, one in everything:
+            if one.asks is not asks:
+                self.put(one, policy)
+        return [one for _, one in everything if one.asks is asks]
 
     def _take(self, policy: Steering) -> list[Steered]:
         taken = list(self._waiting[policy])

@@ -12,7 +12,7 @@ from steno.call import AnyToolCall
 from steno.cli.commands import Commands, add_store_option
 from steno.cli.compose import user_name
 from steno.cli.paper import Paper, note, print_object
-from steno.cli.place import LAST, existing_store, find_session, one_of
+from steno.cli.place import LAST, existing_store, find_session, one_of, telling_damage
 from steno.cli.seal import OwnSeal
 from steno.conversation import Conversation
 from steno.printable import on_one_line, printable
@@ -44,22 +44,29 @@ def add_commands(commands: Commands) -> None:
 
 def _approvals(options: argparse.Namespace) -> int:
     with existing_store(options) as store:
-        conversation = store.open(find_session(store, options.session))
-        for call_id, allowed in _decisions(options, conversation).items():
-            decide_later(
-                conversation,
-                call_id,
-                allowed=allowed,
-                actor=user_name() or "somebody",
-                reason=options.reason,
-                seal=OwnSeal(),
-            )
-        waiting = _waiting(conversation)
-        for call in waiting:
-            _show(call, conversation, as_json=options.json)
+        session = find_session(store, options.session)
+        with telling_damage(session):
+            waiting = _decide(options, store.open(session))
     if not waiting:
         note("no call of this session waits for a decision")
     return 0
+
+
+def _decide(options: argparse.Namespace, conversation: Conversation) -> list[AnyToolCall]:
+    """Record what was decided, show what waits, and return that."""
+    for call_id, allowed in _decisions(options, conversation).items():
+        decide_later(
+            conversation,
+            call_id,
+            allowed=allowed,
+            actor=user_name() or "somebody",
+            reason=options.reason,
+            seal=OwnSeal(),
+        )
+    waiting = _waiting(conversation)
+    for call in waiting:
+        _show(call, conversation, as_json=options.json)
+    return waiting
 
 
 def _decisions(options: argparse.Namespace, conversation: Conversation) -> dict[str, bool]:

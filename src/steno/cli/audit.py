@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
+from steno.call import outside_name
 from steno.captions import decided_by, type_of
 from steno.chain import Verification
 from steno.cli import moments
@@ -23,12 +24,14 @@ from steno.cli.place import (
     headers_of,
 )
 from steno.cli.progress import progress, working
+from steno.cli.words import remark_of
 from steno.content import Opaque
-from steno.entry import Entry, Payload
+from steno.entry import Approval, Entry, Payload
 from steno.formats import audit as audit_format
 from steno.message import Message, ToolResultMessage
 from steno.printable import counted, cut, on_one_line
 from steno.store import Store
+from steno.tui.call_head import head_of_call
 from steno.views import Kind, Query, decision_of, kinds_of, select, tools_of
 
 _BROKEN: Final = 1
@@ -37,15 +40,18 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _COLUMNS: Final = (
     Column("entry", "cyan", is_number=True),
     Column("time", "dim"),
-    Column("kind"),
+    Column("kind", may_shrink=True),
     Column("decision", "bold"),
-    Column("tool"),
+    Column("tool", may_shrink=True),
     Column("by", may_shrink=True),
     Column("outcome"),
-    Column("reason", may_shrink=True),
 )
+_ABOUT: Final = Column("about")
+"""What was decided or done. On a terminal it has lines of its own: none of it may be cut there."""
 _REASON: Final = 60
 """How much of a reason is shown; `steno sessions show` has all of it."""
+_REMARK: Final = 200
+"""How much is shown of what an entry says that is no decision."""
 _KINDS: Final = (
     *(kind.value for kind in Kind),
     *(
@@ -146,7 +152,7 @@ def _audit(options: argparse.Namespace) -> int:
     if options.json:
         print_object(audit_format.encode(log.header, entries).data)
     elif entries:
-        Paper().table(_COLUMNS, [_row(entry, log) for entry in entries])
+        _print(entries, log)
     else:
         note("nothing in the session answers to this" + _decisions(options.decision, everything))
     return 0
@@ -162,6 +168,17 @@ def _decisions(wanted: str | None, entries: Sequence[Entry]) -> str:
     return f"; no decision in it is {on_one_line(wanted)}, {there}"
 
 
+def _print(entries: Sequence[Entry], log: Log) -> None:
+    paper = Paper()
+    rows = [_row(entry, log) for entry in entries]
+    abouts = [_about(entry, log) for entry in entries]
+    if paper.width is None:  # so that `grep` finds it beside its decision
+        whole = [[*row, about] for row, about in zip(rows, abouts, strict=True)]
+        paper.table((*_COLUMNS, _ABOUT), whole)
+    else:
+        paper.table(_COLUMNS, rows, below=dict(enumerate(abouts)))
+
+
 def _row(entry: Entry, log: Log) -> list[str]:
     payload = entry.payload
     kinds = type_of(entry) if entry.message is None else ", ".join(kinds_of(entry))
@@ -174,8 +191,29 @@ def _row(entry: Entry, log: Log) -> list[str]:
         on_one_line(", ".join(tools_of(entry, log.tools))),
         _by(entry),
         outcome,
-        cut(on_one_line(getattr(payload, "reason", None) or ""), _REASON),
     ]
+
+
+def _about(entry: Entry, log: Log) -> str:
+    """Return what was decided, for how long, and why; what else happened, where it is no message."""
+    payload = entry.payload
+    if entry.message is not None:
+        return ""
+    if not isinstance(payload, Approval):
+        return cut(on_one_line(remark_of(entry, log)), _REMARK)
+    call = log.calls.get(payload.call_id)
+    what = "" if call is None else head_of_call(call).removeprefix(on_one_line(outside_name(call)))
+    reason = cut(on_one_line(payload.reason or ""), _REASON)
+    return " · ".join(filter(None, (what.strip(), _granted(entry), reason)))
+
+
+def _granted(entry: Entry) -> str:
+    """Return what a decision allows beyond the one call; nothing where it was about that alone."""
+    audit = entry.audit or {}
+    scope, rule = audit.get("scope"), audit.get("grant")
+    if not isinstance(scope, str) or not isinstance(rule, str):
+        return ""
+    return on_one_line(f"for the {scope}: {rule}")
 
 
 def _by(entry: Entry) -> str:
@@ -206,7 +244,7 @@ def _verify(options: argparse.Namespace) -> int:
         if options.all:
             sessions = sorted(header.id for header in headers_of(store, troubles))
         else:
-            sessions = [find_session(store, options.session)]
+            sessions = [find_session(store, options.session, doubts=troubles)]
         if len(sessions) == 1:
             with working("verifying the session"):
                 verdicts = [verdict_on(store, sessions[0], options.head)]

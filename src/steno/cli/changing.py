@@ -10,7 +10,7 @@ from typing import Final
 from steno.captions import check_label, type_of
 from steno.cli.log import Log
 from steno.cli.paper import note
-from steno.cli.place import existing_store, find_session
+from steno.cli.place import existing_store, find_session, telling_damage
 from steno.cli.words import gist_of
 from steno.conversation import Conversation
 from steno.entry import Redacted
@@ -79,7 +79,8 @@ def rename(options: argparse.Namespace) -> int:
         raise InvalidValue("rename: the title is blank; say what the session is about")
     with existing_store(options) as store:
         session = find_session(store, options.session)
-        store.rename(session, options.title)
+        with telling_damage(session):
+            store.rename(session, options.title)
         note(f"session {on_one_line(session)} is called {on_one_line(options.title)}")
     return 0
 

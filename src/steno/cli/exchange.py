@@ -48,6 +48,14 @@ DOCUMENT: Final = "steno"
 """One branch in one document: the format that is stored."""
 _LINES: Final = "jsonl"
 FORMATS: Final = (DOCUMENT, _LINES, *FOREIGN, *PAPERS)
+_BY_ENDING: Final = {
+    ".json": DOCUMENT,
+    ".jsonl": _LINES,
+    ".md": "markdown",
+    ".html": "html",
+    ".htm": "html",
+}
+"""What is in a file of this name, where nobody says so."""
 
 
 # -- export ----------------------------------------------------------------------------------
@@ -61,15 +69,19 @@ def export_session(options: argparse.Namespace) -> int:
     if len(set(files)) < len(files):
         raise Misused("--report: it is the file of the session; choose another name")
     _check_targets(files, may_replace=options.force)
+    named = Path(options.output or "")
+    format = options.format or _BY_ENDING.get(named.suffix.lower(), DOCUMENT)
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
-        exported = _exported(store, log, options)
+        exported = _exported(store, log, format, options.branch)
     losses = located(exported.losses, log.path(options.branch)) if exported.losses else []
     _check_targets(files, may_replace=options.force)
     if target is None:
         _print(exported.data)
     else:
         write_file(target, exported.data)
+        if not options.quiet:
+            note(f"written: {on_one_line(str(named))} (format {format})")
     if report is not None:
         write_file(report, report_of(losses, log))
     if not options.quiet:
@@ -78,19 +90,19 @@ def export_session(options: argparse.Namespace) -> int:
     return LOSSY if options.strict and losses else 0
 
 
-def _exported(store: Store, log: Log, options: argparse.Namespace) -> Exported:
-    if options.format == _LINES:
-        if options.branch is not None:
-            raise Misused("--branch: jsonl holds all branches; leave it out")
+def _exported(store: Store, log: Log, format: str, branch: str | None) -> Exported:
+    if format == _LINES:
+        if branch is not None:
+            raise Misused("--branch: jsonl holds all branches; leave it out, or choose a --format")
         return _as_lines(log)
     losses: tuple[Loss, ...] = ()
-    if options.branch is None and len(log.heads) > 1:
+    if branch is None and len(log.heads) > 1:
         losses = (Loss("session", "only the active branch is in the file"),)
-    path = log.path(options.branch)
+    path = log.path(branch)
     with progress("gathering entries", len(path)) as shown:
         gathered = gather(store, shown.counting(path))
     with working("writing the file"):
-        exported = encode_branch(log, gathered.entries, options.format, branch=options.branch)
+        exported = encode_branch(log, gathered.entries, format, branch=branch)
     return Exported(exported.data, (*losses, *gathered.losses, *exported.losses))
 
 

@@ -247,8 +247,10 @@ def add_commands(commands: Commands) -> None:
         help="show and change what is allowed for good",
         description="Show and change what the agent may do without asking, for the project in this "
         "folder and for you in all of them. It is kept in your own folder, not in the project.",
+        epilog="'steno permissions COMMAND --help' tells more about a command; without one it lists.",
     )
-    actions = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    group.set_defaults(run=_list, all=False, json=False, folder=Path())
+    actions = group.add_subparsers(title="commands", metavar="COMMAND")
     listing = actions.add_parser(
         "list", help="list what is allowed", description="List what is allowed for good."
     )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, final
 
-from steno.cli.place import length_of, one_of
+from steno.cli.place import length_of, one_of, telling_damage
 from steno.cli.progress import progress
 from steno.entry import Entry
 from steno.errors import Damaged, Missing
@@ -53,7 +53,8 @@ class Log:
     @classmethod
     def read(cls, store: Store, session: str) -> Log:
         """Read a session, and show how far that is. Raises Missing, Damaged."""
-        with progress("reading records", length_of(store, session)) as shown:
+        length = length_of(store, session)
+        with telling_damage(session), progress("reading records", length) as shown:
             return cls(store.header(session), shown.counting(store.records(session)))
 
     @property

@@ -93,11 +93,15 @@ def quietly_opened(address: Address, *, create: bool = True) -> Store:
 # -- sessions --------------------------------------------------------------------------------
 
 
-def find_session(store: Store, name: str, *, is_shown: bool = True) -> str:
+def find_session(
+    store: Store, name: str, *, is_shown: bool = True, doubts: Troubles | None = None
+) -> str:
     """Return the id of the session that is meant: by its id, the beginning of it, or `last`.
 
-    Raises Missing if there is none or more than one. Without `is_shown` nothing is written to
-    the terminal meanwhile: it may be somebody else's screen.
+    The last one may be damaged. Where nobody can tell which it is, because another one cannot be
+    read, `doubts` takes note of that one, or the terminal. Raises Missing if there is none or more
+    than one. Without `is_shown` nothing is written to the terminal meanwhile: it may be somebody
+    else's screen.
     """
     try:
         return store.header(name).id
@@ -106,7 +110,11 @@ def find_session(store: Store, name: str, *, is_shown: bool = True) -> str:
     except UNREADABLE:
         return name
     if name == LAST:
-        return _last(store, is_shown=is_shown)
+        unsure = Troubles() if doubts is None else doubts
+        last = _last(store, unsure, is_shown=is_shown)
+        if doubts is None and is_shown:
+            unsure.tell()
+        return last
     ids = [header.id for header in headers_of(store, Troubles())]
     return one_of(
         [id for id in ids if name and id.startswith(name)],
@@ -126,11 +134,43 @@ def one_of(candidates: list[str], what: str, advice: str) -> str:
     raise Missing(f"{what}: several begin like this, name one of them: {named}{more}")
 
 
-def _last(store: Store, *, is_shown: bool) -> str:
-    summaries = summaries_of(store, Troubles(), is_shown=is_shown)
-    if not summaries:
+def _last(store: Store, doubts: Troubles, *, is_shown: bool) -> str:
+    """Return the session that was written to last, also if it is damaged."""
+    unread = Troubles()
+    summaries = summaries_of(store, unread, is_shown=is_shown)
+    known = [(changed_at(summary) or _LONG_AGO, summary.header.id) for summary in summaries[:1]]
+    known += [(_known_until(store, session), session) for session in unread.sessions]
+    if not known:
         raise Missing("session: there is none yet")
-    return summaries[0].header.id
+    _, last = max(known)
+    if last not in unread.sessions:  # what is lost of the others may have been later
+        doubts.lines.extend([f"{line}; this session may be the last one" for line in unread.lines])
+    return last
+
+
+def _known_until(store: Store, session: str) -> datetime:
+    """Return when a damaged session was last written to, as far as anything tells that still."""
+    latest = _LONG_AGO
+    with suppress(StenoError):
+        latest = store.header(session).created_at or latest
+        for record in store.records(session):
+            latest = max(latest, (record.entry and record.entry.time) or latest)
+    with suppress(StenoError):  # its end may be whole
+        for head in filter(None, store.heads(session).values()):
+            entry, _ = next(store.read_back(session, head))
+            latest = max(latest, entry.time or latest)
+    return latest
+
+
+@contextmanager
+def telling_damage(session: str) -> Generator[None]:
+    """Say of a session that turns out to be damaged which it is, and how to look at it."""
+    try:
+        yield
+    except Damaged as exc:
+        name = on_one_line(session)
+        rule = str(exc).removeprefix(f"session {session}: ").removeprefix("session: ")
+        raise Damaged(f"session {name}: {rule} (`steno verify {name}` looks at it)") from exc
 
 
 @final
@@ -140,10 +180,11 @@ class Troubles:
     def __init__(self) -> None:
         """Start without any."""
         self.sessions: Final[list[str]] = []
-        self._lines: list[str] = []
+        self.lines: Final[list[str]] = []
+        """What is to be said of them."""
 
     def __bool__(self) -> bool:
-        return bool(self._lines)
+        return bool(self.lines)
 
     def add(self, session: str | None, problem: StenoError) -> None:
         """Take note of a session, or of one that does not even say which it is."""
@@ -152,7 +193,7 @@ class Troubles:
         # A problem may begin with the session that it is about.
         rule = str(problem).removeprefix(f"session {session}: ")
         place = "" if session is None else f"session {on_one_line(session)}: "
-        self._lines.append(place + on_one_line(rule))
+        self.lines.append(place + on_one_line(rule))
 
     @contextmanager
     def passing_over(self, session: str) -> Generator[None]:
@@ -164,9 +205,9 @@ class Troubles:
 
     def tell(self) -> int:
         """Name them all, and return the exit status that is due."""
-        for line in self._lines:
+        for line in self.lines:
             note(line)
-        return 1 if self._lines else 0
+        return 1 if self.lines else 0
 
 
 def headers_of(store: Store, troubles: Troubles) -> list[Header]:

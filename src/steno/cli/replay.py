@@ -78,13 +78,18 @@ def _replay(options: argparse.Namespace) -> int:
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
     branch = log.active if options.branch is None else options.branch
-    log.path(branch)  # which says what branches there are, if it is none of them
+    path = log.path(branch)  # which says what branches there are, if it is none of them
     with working("replaying"):
         replayed = asyncio.run(replay(log.records, branch=branch))
     if options.json:
         print_object(msgspec.json.encode(_described(replayed, log, branch)))
     else:
         _print(replayed, log)
+        if len(path) < len(log.entries):
+            entries = counted(len(path), "entry", "entries")
+            Paper().line(
+                f"{entries} of branch {on_one_line(branch)}; {len(log.entries):,} in the session"
+            )
     if replayed.redacted:
         named = ", ".join(map(log.number, replayed.redacted))
         missing = counted(len(replayed.redacted), "entry was", "entries were")

@@ -18,7 +18,7 @@ from steno.cli.compose import equip
 from steno.cli.configuration import Loaded, load_settings
 from steno.cli.folders import working_folder
 from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.place import existing_store, find_session
+from steno.cli.place import existing_store, find_session, telling_damage
 from steno.cli.telling import About, Aside
 from steno.errors import Missing
 from steno.message import AssistantMessage
@@ -45,7 +45,8 @@ def rerun_session(options: argparse.Namespace) -> int:
         note(text)
     with existing_store(options) as store:
         session = find_session(store, options.session)
-        comparison = asyncio.run(_rerun(options, loaded, store, session))
+        with telling_damage(session):
+            comparison = asyncio.run(_rerun(options, loaded, store, session))
     if options.json:
         print_object(msgspec.json.encode(_described(comparison), enc_hook=str))
     else:

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from steno.cli.paper import note
-from steno.cli.place import UNREADABLE, Troubles, find_session, summaries_of
+from steno.cli.place import (
+    UNREADABLE,
+    Troubles,
+    find_session,
+    summaries_of,
+    telling_damage,
+)
 from steno.conversation import Conversation
 from steno.entry import Entry, Mode
 from steno.errors import Conflict, Missing
@@ -50,7 +56,9 @@ def open_session(
     if start.resume is None:
         passes_over = tell or (note if is_shown else _say_nothing)
         return store.open(_last_of(store, start.folder, passes_over, is_shown=is_shown))
-    return store.open(find_session(store, start.resume, is_shown=is_shown))
+    session = find_session(store, start.resume, is_shown=is_shown)
+    with telling_damage(session):
+        return store.open(session)
 
 
 def go_on(conversation: Conversation, start: Start, mode: str | None) -> None:

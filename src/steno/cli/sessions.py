@@ -32,10 +32,11 @@ def add_commands(commands: Commands) -> None:
         "sessions",
         help="look at, search, copy and change kept conversations",
         description="Look at the conversations that are kept in a store, and work with them.",
-        epilog="'steno sessions COMMAND --help' tells more about a command.",
+        epilog="'steno sessions COMMAND --help' tells more about a command; without one it lists.",
     )
     add_store_option(group)
-    actions = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    group.set_defaults(run=listing.list_sessions, limit=None, here=False, json=False)
+    actions = group.add_subparsers(title="commands", metavar="COMMAND")
     for action in _ACTIONS:
         parser = actions.add_parser(action.name, help=action.help, description=action.description)
         action.add_arguments(parser)
@@ -83,9 +84,9 @@ def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=exchange.FORMATS,
-        default="steno",
         metavar="F",
-        help=f"{_FORMATS}, {_PAPERS}; steno unless it is said",
+        help=f"{_FORMATS}, {_PAPERS}; else what FILE ends in says (.json, .jsonl, .md, .html), "
+        "or steno",
     )
     parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout")

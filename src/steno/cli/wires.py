@@ -7,9 +7,10 @@ import codecs
 import hashlib
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
 from msgspec.structs import replace
@@ -27,8 +28,10 @@ from steno import (
 )
 from steno.call import AnyToolCall
 from steno.cli.commands import Commands
+from steno.cli.nearest import meant
 from steno.cli.output import print_json, writing
 from steno.codec import encode_message
+from steno.content import Opaque
 from steno.wire import WIRES, Encoded, StreamDecoder, Wire, load_wire, retell
 from steno.wire.open import read_as
 from steno.wire.writing import messages_member
@@ -115,6 +118,9 @@ def _add_convert(commands: Commands) -> None:
 
 
 def _wire(name: str) -> Wire:
+    near = None if name in WIRES or "." in name else meant(name, WIRES)
+    if near is not None:
+        raise argparse.ArgumentTypeError(f"there is no wire of that name; do you mean {near}?")
     try:
         return load_wire(name)
     except InvalidValue as exc:
@@ -144,7 +150,11 @@ def _decode(options: argparse.Namespace) -> int:
         raise InvalidValue("input: it looks like a stream; add --stream")
     if options.envelope:
         raise InvalidValue("--envelope: goes with --stream; a whole answer shows its own")
-    print_json(encode_message(_decode_whole(wire, data)))
+    try:
+        message = _decode_whole(wire, data)
+    except StenoError as exc:
+        _fail(exc, wire, lambda other: other.decode_response(data))
+    print_json(encode_message(message))
     answer = read_as(data, dict[str, msgspec.Raw]) or {}
     _tell_ignored(sum(len((read_as(answer.get(name), list[Any]) or ())[1:]) for name in _CHOICES))
     return 0
@@ -185,8 +195,38 @@ def _decode_stream(wire: Wire, data: bytes, options: argparse.Namespace) -> int:
     others = [other for name in _CHOICES for other in envelope.get(f"other_{name}", ())]
     _tell_ignored(len({other.get("index") for other in others if isinstance(other, dict)}))
     if fault is not None:
-        raise fault
+        if _says_anything(assembler.message()):
+            raise fault
+        _fail(fault, wire, lambda other: _message_of(other, data))
     return 0
+
+
+def _message_of(wire: Wire, data: bytes) -> AssistantMessage:
+    """Read all of a stream. Raises StenoError."""
+    assembler = Assembler()
+    for event in _events(wire.StreamDecoder(), data):
+        assembler.feed(event)
+    return assembler.message()
+
+
+def _fail(fault: StenoError, wire: Wire, read: Callable[[Wire], AssistantMessage]) -> NoReturn:
+    """Raise why nothing could be read; with the wire that can read it, if there is one."""
+
+    def can_read(name: str) -> bool:
+        with suppress(StenoError):
+            return _says_anything(read(load_wire(name)))
+        return False
+
+    others = [name for name in WIRES if name != wire.NAME]
+    other = next(filter(can_read, others), None)
+    if other is None:
+        raise fault
+    raise InvalidValue(f"{fault}; this looks like {other}: try --wire {other}") from fault
+
+
+def _says_anything(message: AssistantMessage) -> bool:
+    """Tell whether anything in a message was understood."""
+    return any(not isinstance(block, Opaque) for block in message.content)
 
 
 def _events(decoder: StreamDecoder, data: bytes) -> Iterator[Event]:

@@ -64,12 +64,15 @@ def read_command(text: str) -> Typed | None:
     """Return the command that a text is; None where it is words for the model.
 
     `/server:prompt` and `/usr/bin` are no commands of ours; nor is anything of several lines. What
-    is called otherwise elsewhere has our name.
+    is called otherwise elsewhere has our name. `/retry/help` is a command that there is not: the first
+    was left in the prompt, perhaps, and neither is meant for the model.
     """
     if not text.startswith("/") or "\n" in text.strip():
         return None
     name, _, argument = text[1:].strip().partition(" ")
-    if not name or any(sign in name for sign in ":/."):
+    first, slash, _ = name.partition("/")
+    are_glued = bool(slash) and ALIASES.get(first, first) in COMMAND_NAMES
+    if not name or (any(sign in name for sign in ":/.") and not are_glued):
         return None
     return Typed(ALIASES.get(name, name), argument.strip())
 

@@ -140,7 +140,11 @@ class Decided(Struct, frozen=True):
 
 @final
 class Returned(Struct, frozen=True):
-    """What was said and not heard, taken back: nobody will hear it, unless it is said again."""
+    """What was said and not heard, taken back: nobody will hear it, unless it is said again.
+
+    A prompt that could not be opened comes back with what was said behind it, just before the end
+    of its run; to try again says both.
+    """
 
     words: tuple[Words, ...]
 
@@ -303,8 +307,8 @@ class Desk(Protocol):
         """Stop what is being said and done. Nothing happens if nothing is.
 
         What was said and not heard yet, or waits for servers, comes back as `Returned`; what is
-        still being read, or waits for its turn, is refused. What a command of the person has printed goes on record
-        all the same.
+        still being read, or waits for its turn, is refused. What a command of the person has
+        printed goes on record all the same.
         """
         ...
 

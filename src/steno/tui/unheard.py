@@ -50,9 +50,9 @@ class Unheard:
         self._unsaid: dict[Block, Words] = {}
         self._unsent: _Unsent | None = None
         """What could not be sent last, as long as nothing else was said."""
-        self._unsent_block: Block | None = None
-        """What shows that, among those that were not said; None if it is shown elsewhere."""
-        self._came_back: Words | None = None
+        self._unsent_blocks: list[Block] = []
+        """What shows that and what came back with it, unless it is shown elsewhere."""
+        self._came_back: list[Words] = []
         """What could not be sent and was taken away, to be shown elsewhere."""
 
     @property
@@ -86,8 +86,7 @@ class Unheard:
         """
         unsent, first = self._unsent, next(iter(self._waiting), None)
         if unsent is not None and (first is None or message == unsent.message):
-            if self._unsent_block is not None:
-                self.reclaim(self._unsent_block)
+            self._reclaim_unsent()
             self._unsent = None
             if first is None or first.words.text != unsent.words.text:  # else it was typed again
                 return unsent.words
@@ -99,19 +98,25 @@ class Unheard:
 
     def move_on(self) -> None:
         """Note that trying again is about something else now: what could not be sent stays unsaid."""
-        if self._unsent_block is not None:
-            self._unsent_block.head = _NOT_SAID
-            self._page.touch(self._unsent_block)
-        self._unsent = self._unsent_block = None
+        for block in self._unsent_blocks:
+            block.head = _NOT_SAID
+            self._page.touch(block)
+        self._unsent_blocks.clear()
+        self._unsent = None
 
     def withdraw(self, words: Sequence[Words]) -> None:
-        """Take away what came back, the last of those that say the same."""
+        """Take away what came back, the last of those that say the same.
+
+        If the first of it was on record already, it is what could not be sent.
+        """
+        was_waiting = True
         for came_back in reversed(words):
             taken = [one for one in self._waiting if one.is_taken and one.words == came_back]
             self._forget(taken[-1:])
-            if not taken and self._unsent_block is not None:
-                self.reclaim(self._unsent_block)
-                self._came_back = came_back
+            was_waiting = bool(taken)
+        if not was_waiting and self._unsent_blocks:
+            self._reclaim_unsent()
+            self._came_back = list(words)
 
     def abandon(self) -> list[Words]:
         """Take away everything that the desk has taken, and return it: nobody is left to hear it."""
@@ -131,26 +136,32 @@ class Unheard:
 
         What could not be sent, and has just come back, can also be tried again.
         """
-        is_unsent = self._unsent is not None and words == self._came_back
-        self._came_back = None
+        is_unsent = self._unsent is not None and words in self._came_back
         head = _NOT_SENT if is_unsent else _NOT_SAID
         block = Block(Kind.USER, head, words.text, state=State.STOPPED, is_folded=True)
         self._unsaid[block] = words
         if is_unsent:
-            self._unsent_block = block
+            self._came_back.remove(words)
+            self._unsent_blocks.append(block)
+        else:
+            self._came_back.clear()
         self._page.add(block)
 
     def keep_unsent(self, words: Words, message: UserMessage) -> None:
         """Show what is on record although nobody has heard it: it can be chosen, and tried again."""
         self.move_on()
-        self._unsent, self._came_back = _Unsent(words, message), words
+        self._unsent, self._came_back = _Unsent(words, message), [words]
         self.keep(words)
 
     def reclaim(self, block: Block) -> Words | None:
         """Take away what was not said, and return it; None where a block is something else."""
         words = self._unsaid.pop(block, None)
         if words is not None:
-            if block is self._unsent_block:
-                self._unsent_block = None
+            if block in self._unsent_blocks:
+                self._unsent_blocks.remove(block)
             self._page.drop(block)
         return words
+
+    def _reclaim_unsent(self) -> None:
+        for block in list(self._unsent_blocks):
+            self.reclaim(block)

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any, Final, assert_never
 
 from steno.agent.limits import RunResult
+from steno.agent.revoking import GRANT_REVOKED
 from steno.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.captions import called, not_understood, thoughts_of
 from steno.content import FileReference, Image, Opaque, Resource, Text, Thinking
@@ -246,7 +247,9 @@ def mark_of(entry: Entry, *, pointer: str = "") -> Block | None:
             return block
         case Feedback():
             return Block(Kind.NOTICE, body=f"remark: {payload.text}", entry=entry.id)
-        case Repair() if entry.decision is not None:  # somebody wanted it so
+        case Repair(code=code) if (
+            code == GRANT_REVOKED
+        ):  # nothing was broken: somebody wanted it so
             return _mark(entry, payload.explanation)
         case Repair():
             return Block(Kind.NOTICE, body=f"mended: {payload.explanation}", entry=entry.id)

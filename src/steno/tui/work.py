@@ -21,7 +21,7 @@ from steno.printable import on_one_line
 from steno.tui.app import Terminal
 from steno.tui.block import Block, Kind
 from steno.tui.chronicle import Chronicle
-from steno.tui.commands import HOW_TO_LEAVE, WORDS_TO_LEAVE, Typed, read_command
+from steno.tui.commands import COMMAND_NAMES, HOW_TO_LEAVE, WORDS_TO_LEAVE, Typed, read_command
 from steno.tui.desk import (
     Candidate,
     Decided,
@@ -75,6 +75,8 @@ class Working:
         )
         self._stoppable = 0
         """How much is being asked of the desk that can be stopped before it runs."""
+        self._at_hand: str | None = ""
+        """The session that was shown last."""
         self._left = asyncio.Event()
 
     async def live(self, early: Sequence[Prompt.Submitted]) -> None:
@@ -141,13 +143,16 @@ class Working:
 
     def _show_anew(self) -> None:
         self._chronicle.open(self._desk.entries())
-        if self._desk.is_unfinished and not self._desk.is_running:
+        # Who moves about in a session knows where it stopped.
+        is_opened = self._desk.standing.session != self._at_hand
+        if is_opened and self._desk.is_unfinished and not self._desk.is_running:
             self._chronicle.add(Kind.NOTICE, _UNFINISHED)
         self._show_pending()
         self._show_standing()
 
     def _show_standing(self) -> None:
         standing = self._desk.standing
+        self._at_hand = standing.session
         self._status.show(standing)
         self._app.transcript.greet(on_one_line(f"{standing.folder} · {standing.model}"))
 
@@ -197,7 +202,9 @@ class Working:
             unheard.take(block)
 
     async def _command(self, text: str, typed: Typed) -> None:
-        with self._kept(Words(text)):
+        # Where there is nothing to mend, it would only be in the way of what is typed next.
+        can_mend = bool(typed.argument) or typed.name not in COMMAND_NAMES
+        with self._kept(Words(text) if can_mend else _NOTHING):
             match typed:
                 case Typed("quit", _):
                     self.leave()

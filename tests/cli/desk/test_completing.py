@@ -107,6 +107,18 @@ def test_what_is_ignored_or_hidden_is_not_offered_unless_it_is_spelled_out(proje
     assert texts(project, "@.gith") == ["@.github/", "@.github/ci.yml"]
 
 
+@pytest.mark.parametrize(
+    "typed", ["@", "@main", "@src/steno/cli/", "@__py", "@src/steno/cli/__pycache__/"]
+)
+def test_what_compilers_have_written_is_not_offered(project: Path, typed: str) -> None:
+    folder = project / "src" / "steno" / "cli"
+    (folder / "__pycache__").mkdir()
+    for name in ("__pycache__/main.cpython-311.pyc", "main.o", "main.so"):
+        (folder / name).write_bytes(b"\0")
+    (project / "main.pyc").write_bytes(b"\0")
+    assert [one for one in texts(project, typed) if "pyc" in one or one.endswith("o")] == []
+
+
 def test_quotes_may_be_open(project: Path) -> None:
     assert texts(project, '@"tests/my') == ['@"tests/my desk.txt"']
     assert texts(project, "@'tests/my desk.txt'") == ['@"tests/my desk.txt"']

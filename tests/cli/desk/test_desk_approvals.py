@@ -238,7 +238,7 @@ def test_a_question_survives_the_death_of_the_program(project: Path, home: Path)
             assert desk.is_unfinished
             assert not desk.is_running
             assert list(desk.pending) == []
-            await desk.command("retry")
+            assert (await desk.command("retry")).text == "Goes on."
             first, second = await person.asked("c1", "c2")
             assert first.question is not None
             assert second.question is None

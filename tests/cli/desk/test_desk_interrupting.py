@@ -68,6 +68,27 @@ def test_to_interrupt_ends_the_run_and_what_was_not_heard_comes_back(
     assert len(model.seen) == 1
 
 
+def test_to_interrupt_before_the_first_step_of_a_run_says_nothing(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            saying = asyncio.create_task(person.desk.say(Words("Tell me.")))
+            while not person.desk.is_running:  # noqa: ASYNC110 - not a moment later
+                await asyncio.sleep(0)
+            person.desk.interrupt()
+            with pytest.raises(StenoError, match="nothing was said"):
+                await saying
+            assert not person.desk.is_running
+            assert person.said == []
+            await person.say("And now?")
+            assert person.said == ["And now?", "Yes."]
+
+    with speaking(home, "Yes.") as model:
+        run(main())
+    assert len(model.seen) == 1
+
+
 def test_what_was_heard_does_not_come_back(project: Path, home: Path) -> None:
     first, second = threading.Event(), threading.Event()
 

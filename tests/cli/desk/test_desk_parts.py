@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall, Usage
+from steno.agent import Recorded
+from steno.agent.going_back import go_back
+from steno.cli.choosing import choose_model
+from steno.cli.configuration import load_settings
+from steno.cli.desk.bench import Bench, Site
 from steno.cli.desk.ledger import Ledger
 from steno.cli.desk.questions import Questions
-from steno.entry import Compaction
+from steno.cli.opening import Outside
+from steno.entry import Compaction, Entry
+from steno.message import Message
 from steno.ports import Capability, Question, Scope, Verdict
-from steno.views import Price, spent_by_model
+from steno.store import MemoryStore
+from steno.views import SHELL, Price, spent_by_model
 from tests.cli.desk.seated import run
 
 TURN = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
@@ -54,6 +63,34 @@ def test_what_nobody_counts_is_estimated() -> None:
     ledger.add(conversation.append(ChatMessage.assistant("Yes.")))
     assert ledger.context_tokens is not None
     assert 900 < ledger.context_tokens < 1_200
+
+
+def test_what_is_recorded_again_behind_a_way_back_counts_once(tmp_path: Path, home: Path) -> None:
+    async def main() -> None:
+        loaded = load_settings(tmp_path, flags={"model": "offline"})
+        outside = Outside(none=True)
+        bench = Bench(Site(loaded, tmp_path, MemoryStore(), False, outside, lambda _: None))
+        try:
+            await bench.equip(await choose_model(loaded))
+            conversation = bench.begin()
+            start = bench_says(bench, ChatMessage.user("Well?"))
+            bench_says(bench, ChatMessage.user("$ ls\n" + "word " * 700), {SHELL: "ls"})
+            for entry in go_back(conversation, start.id):
+                bench.tell(Recorded(entry))
+            bench_says(bench, ChatMessage.assistant("Yes."))
+            ledger = Ledger(PRICES.get)
+            ledger.read(conversation.past())
+            assert bench.standing.context_tokens == ledger.context_tokens
+        finally:
+            await bench.close()
+
+    run(main())
+
+
+def bench_says(bench: Bench, message: Message, audit: dict[str, str] | None = None) -> Entry:
+    entry = bench.conversation.append(message, audit=audit)
+    bench.tell(Recorded(entry))
+    return entry
 
 
 def test_a_summary_leaves_more_room() -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from steno.agent import Recorded
-from steno.agent.permission import is_revocation
+from steno.agent.revoking import GRANT_REVOKED
 from steno.cli.grants import GrantsFile
-from steno.entry import Mode
+from steno.entry import Mode, Repair
 from steno.errors import Conflict, Missing
 from steno.event import TextDelta
 from steno.ports import Scope
 from steno.store import open_store
 from steno.tui.desk import Words
+from steno.views import text_of
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.pointing import check_sound
@@ -38,6 +40,11 @@ def write(id: str) -> list[Call]:
 
 async def permissions(person: Person, argument: str = "") -> str:
     return (await person.desk.command("permissions", argument)).text
+
+
+def revocations(person: Person) -> list[Repair]:
+    payloads = [one.entry.payload for one in person.told(Recorded)]
+    return [one for one in payloads if isinstance(one, Repair) and one.code == GRANT_REVOKED]
 
 
 async def grant(person: Person, id: str) -> None:
@@ -63,7 +70,7 @@ def test_a_grant_is_listed_with_a_number_and_taken_back_by_it_and_the_next_call_
                 await permissions(person, "revoke 2")
             told = await permissions(person, "revoke 1")
             assert told == f"No longer allowed for this session: `{RULE}`"
-            assert [is_revocation(one.entry) for one in person.told(Recorded)].count(True) == 1
+            assert len(revocations(person)) == 1
             assert "Allowed in this session" not in await permissions(person)
             await grant(person, "c2")
 
@@ -91,16 +98,60 @@ def test_a_rule_is_taken_back_from_wherever_it_is_allowed_or_from_the_session_al
             with pytest.raises(Missing, match="it is in this session: /permissions revoke 1"):
                 await permissions(person, f"revoke {RULE} user")
             told = await permissions(person, f"revoke {RULE} session")
-            others = "Its other branches keep what was allowed there."
-            assert told == f"No longer allowed for this session: `{RULE}`. {others}"
+            assert told == f"No longer allowed for this session: `{RULE}`"
             assert GrantsFile(project).rules() == (RULE,)
             person.desk.branches.switch("main")
             told = await permissions(person, f"revoke {RULE}")
-            assert told.startswith(f"No longer allowed for this session and this project: `{RULE}`")
+            assert told == f"No longer allowed for this project: `{RULE}`"
+            assert GrantsFile(project).rules() == ()
+            await grant(person, "c2")
+            GrantsFile(project).add(RULE, Scope.PROJECT)
+            told = await permissions(person, f"revoke {RULE}")
+            assert told == f"No longer allowed for this session and this project: `{RULE}`"
             assert GrantsFile(project).rules() == ()
 
-    with speaking(home, write("c1"), "Done."):
+    with speaking(home, write("c1"), "Done.", write("c2"), "Done."):
         run(main())
+
+
+def entry_of(person: Person, text: str) -> str:
+    """Return the entry of the last message of the person that says this."""
+    entries = [one.entry for one in person.told(Recorded) if one.entry.message is not None]
+    return next(entry.id for entry in reversed(entries) if text_of(entry) == text)
+
+
+def say_otherwise(person: Person) -> None:
+    person.desk.branches.fork_before(entry_of(person, "Thanks."))
+
+
+def fork_there(person: Person) -> None:
+    person.desk.branches.fork(at=entry_of(person, "Thanks."))
+
+
+@pytest.mark.parametrize("leave", [say_otherwise, fork_there])
+def test_a_grant_that_was_taken_back_is_so_on_branches_that_begin_before(
+    project: Path, home: Path, leave: Callable[[Person], None]
+) -> None:
+    async def main() -> None:
+        async with seated(project) as person:
+            await grant(person, "c1")
+            await person.say("Thanks.")
+            assert await permissions(person, "revoke 1")
+            leave(person)
+            assert "Allowed in this session" not in await permissions(person)
+            await grant(person, "c2")
+            person.desk.branches.switch("main")
+            assert "Allowed in this session" not in await permissions(person)
+            told = await permissions(person, f"revoke {RULE}")
+            assert told == f"No longer allowed for this session: `{RULE}`"
+            person.desk.branches.switch("fork-1")
+            assert "Allowed in this session" not in await permissions(person)
+            with pytest.raises(Missing, match="revoke: this rule is not allowed there"):
+                await permissions(person, f"revoke {RULE}")
+
+    with speaking(home, write("c1"), "Done.", "Yes.", write("c2"), "Done."):
+        run(main())
+    check_sound()
 
 
 def test_a_grant_cannot_be_taken_back_where_another_program_has_gone_on(

@@ -159,7 +159,7 @@ def test_a_run_that_failed_is_tried_again_from_where_it_was(project: Path, home:
             ended = await person.say("Hello?")
             assert ended.result.ending is Ending.FAILED
             assert person.desk.is_unfinished
-            await person.desk.command("retry")
+            assert (await person.desk.command("retry")).text == "Tries again."
             await person.end(1)
             assert person.said == ["Hello?", "Hello."]
 

@@ -62,9 +62,10 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
     GrantsFile(project).add("write(src/**)", Scope.PROJECT)
     GrantsFile(project).add("bash(ls *)", Scope.USER)
     text = told(project, deny=["write(.env)"], begin=granting(is_sealed=True))
-    assert text.split("\n\n")[0] == (
-        "Mode `act` leaves read, write, execute, network, "
-        "role `actor` leaves read, write, execute, network; no rule reaches beyond that."
+    assert text.startswith(
+        "No rule allows more than both of these do:\n\n"
+        "- mode `act`: read, write, execute, network\n"
+        "- role `actor`: read, write, execute, network\n\n"
     )
     for title, *rules in (
         (f"**Denied by settings**, `{file}`, `--deny`:", "bash(rm *)", "write(.env)"),
@@ -89,7 +90,7 @@ def test_the_mode_of_the_session_is_told(project: Path) -> None:
         conversation.change_mode(Mode.PLAN)
         return conversation
 
-    assert told(project, begin=planning).startswith("Mode `plan` leaves read, role ")
+    assert "- mode `plan`: read\n" in told(project, begin=planning)
 
 
 def test_grants_that_cannot_be_read_are_told_of(project: Path) -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from steno.agent import Notice
+from steno.agent import Ending, Notice, RunEnded
 from steno.cli.desk.arriving import Arrivals
 from steno.cli.opening import Outside, SetUp
 from steno.errors import Unresolved
 from steno.inputs.mcp.servers import Servers
 from steno.inputs.mcp.specs import ServerSpec
-from steno.tui.desk import Returned, ShellEnded, Trouble, Words
+from steno.tui.desk import DeskEvent, Returned, ShellEnded, Trouble, Words
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.desk.test_desk_servers import offered
 from tests.cli.headless import make_project, speaking
@@ -203,7 +203,42 @@ def test_a_command_runs_while_words_wait_and_both_are_on_record(
     assert len(model.seen) == 1
 
 
-def test_words_behind_a_prompt_that_cannot_be_opened_are_not_taken_back_with_it(
+@pytest.mark.requirement("S2-28")
+@pytest.mark.parametrize("steering", ["after_calls", "after_run", "interrupt"])
+def test_words_behind_a_prompt_that_cannot_be_opened_come_back_and_are_tried_again_with_it(
+    project: Path, home: Path, gate: Path, steering: str
+) -> None:
+    look = Words("Look at @gone.txt")
+
+    async def main() -> None:
+        async with seated(project, outside=OPEN) as person:
+            await person.desk.say(look)
+            await told(person, WAITING)
+            await person.desk.say(BRIEF)
+            await let_in(gate)
+            ended = await person.end()
+            assert isinstance(ended.result.error, Unresolved)
+            assert person.said == []
+            assert person.desk.is_unfinished
+            await person.desk.command("retry")
+            await person.end(1)
+            assert person.told(Returned) == [Returned((look, BRIEF))] * 2
+            # A face that hears of the end gives back what it still waits for.
+            assert [type(event) for event in person.events[-2:]] == [Returned, RunEnded]
+            assert model.seen == []
+            (project / "gone.txt").write_text("here\n", encoding="utf-8")
+            await person.desk.command("retry")
+            ended = await person.end(2)
+            assert ended.result.ending is Ending.DONE
+            assert [one for one in person.said if one != "I see."] == [look.text, BRIEF.text]
+            assert len(person.told(Returned)) == 2
+
+    settings = f'steering = "{steering}"\n{trusting(project)}'
+    with speaking(home, "I see.", "I see.", settings=settings) as model:
+        run(main())
+
+
+def test_what_came_back_with_one_prompt_is_not_said_behind_another(
     project: Path, home: Path, gate: Path
 ) -> None:
     async def main() -> None:
@@ -212,12 +247,40 @@ def test_words_behind_a_prompt_that_cannot_be_opened_are_not_taken_back_with_it(
             await told(person, WAITING)
             await person.desk.say(BRIEF)
             await let_in(gate)
-            ended = await person.end()
-            assert isinstance(ended.result.error, Unresolved)
-            assert person.said == ["And be brief."]
-            assert person.desk.is_unfinished
+            await person.end()
+            await person.say("Look at @other.txt")
+            (project / "other.txt").write_text("here\n", encoding="utf-8")
+            await person.desk.command("retry")
+            await person.end(2)
+            assert person.said == ["Look at @other.txt", "I see."]
 
-    with speaking(home, settings=trusting(project)) as model:
+    with speaking(home, "I see.", settings=trusting(project)):
+        run(main())
+
+
+def test_to_interrupt_just_when_the_wait_is_over_says_nothing_either(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with seated(project, outside=OPEN) as person:
+            await stop_waiting(person)
+            happened: list[DeskEvent] = []
+            is_over = asyncio.Event()
+
+            def hear(event: DeskEvent) -> None:
+                happened.append(event)
+                if isinstance(event, Notice) and event.text == WITHOUT:  # the last of the wait
+                    asyncio.get_running_loop().call_soon(person.desk.interrupt)
+                if isinstance(event, Trouble | RunEnded):
+                    is_over.set()
+
+            person.desk.watch(hear)
+            await person.desk.say(HELLO)
+            await is_over.wait()
+            assert happened[-2:] == [Returned((HELLO,)), Trouble(UNSAID)]
+            assert person.said == []
+
+    with speaking(home, "Hello.", settings=trusting(project)) as model:
         run(main())
     assert model.seen == []
 
@@ -253,9 +316,15 @@ def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> 
             changed=lambda: None,
             say=said.append,
             tell=noted.append,
+            unnoticed_s=0.01,
             patience_s=0.01,
         )
         others = children()
+        assert not arrivals.are_awaited
+        arrivals.ask()
+        assert arrivals.are_awaited
+        while len(children() - others) < 2:  # noqa: ASYNC110 - whoever starts them tells nobody
+            await asyncio.sleep(0.005)
         await arrivals.wait()
         await arrivals.wait()
         assert arrivals.found == ((), ())

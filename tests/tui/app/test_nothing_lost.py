@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage
+from steno.agent import Recorded
+from steno.agent.limits import Ending
 from steno.call import ToolCall
+from steno.entry import Entry
 from steno.errors import InvalidValue
 from steno.store import open_store
 from steno.tui.block import Kind
@@ -248,6 +251,64 @@ def test_words_with_an_image_that_fails_stay_to_be_used_again(project: Path, hom
 
     with speaking(home, "Red.", settings=SEEING):
         sit(real(project), scene)
+
+
+def talking() -> FakeDesk:
+    return FakeDesk(talk("one?", "One."))
+
+
+async def fail_to_open(desk: FakeDesk, person: Person, *typing: str) -> None:
+    """Say something behind a prompt that cannot be opened, and begin to type."""
+    start = desk.conversation.entries()[-1]
+    await person.enter("Look at @gone.txt")
+    begin(desk, "Look at @gone.txt")
+    await person.enter("And be brief.")
+    await person.sees("? will be heard at the next step")
+    for text in typing:
+        await person.type(text)
+    come_back(desk, start)
+
+
+def come_back(desk: FakeDesk, start: Entry) -> None:
+    desk.happen(Recorded(desk.conversation.rewind(start)))
+    desk.is_running = False
+    desk.happen(Returned((Words("Look at @gone.txt"), Words("And be brief."))))
+    end(desk, Ending.FAILED, "there is no gone.txt")
+
+
+def test_words_behind_a_prompt_that_cannot_be_opened_come_back_once_and_behind_it() -> None:
+    desk = talking()
+
+    async def scene(person: Person) -> None:
+        await fail_to_open(desk, person)
+        await person.until(lambda: person.typed == "Look at @gone.txt\n\nAnd be brief.")
+        assert person.said(Kind.USER) == ["one?"]
+
+    sit(desk, scene)
+
+
+def test_what_came_back_beside_a_draft_is_tried_again_together() -> None:
+    desk = talking()
+
+    async def scene(person: Person) -> None:
+        start = desk.conversation.entries()[-1]
+        await fail_to_open(desk, person, "hm")
+        await person.until(lambda: person.text.count("■ not sent · /retry tries again") == 2)
+        for _ in range(2):  # it fails once more, and then does not
+            assert person.said(Kind.USER) == ["one?", "Look at @gone.txt", "And be brief."]
+            begin(desk, "Look at @gone.txt")
+            await person.until(lambda: "not sent" not in person.text)
+            come_back(desk, start)
+            await person.until(lambda: person.text.count("■ not sent · /retry tries again") == 2)
+        begin(desk, "Look at @gone.txt")
+        record(desk, ChatMessage.user("And be brief."))
+        record(desk, ChatMessage.assistant("I see."))
+        end(desk)
+        await person.until(lambda: "not sent" not in person.text)
+        assert person.said(Kind.USER) == ["one?", "Look at @gone.txt", "And be brief."]
+        assert person.typed == "hm"
+
+    sit(desk, scene)
 
 
 # -- while something takes long ------------------------------------------------------------------

@@ -150,7 +150,10 @@ def test_a_reason_goes_to_the_model(project: Path, home: Path) -> None:
     async def scene(person: Person) -> None:
         await person.enter("Write it.")
         await person.sees("? write out/a.txt")
-        await person.decide("r", "deny with reason")
+        await person.sees("r deny with reason")
+        await person.press("ctrl+g")
+        person.let_pass()
+        await person.press("r")
         await person.sees("why not?")
         await person.type("use the other folder")
         await person.until(lambda: "use the other folder" in person.text)

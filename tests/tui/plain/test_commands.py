@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,11 +17,11 @@ from steno.errors import Missing
 from steno.message import ChatMessage
 from steno.printable import width_of
 from steno.tui.commands import COMMANDS, HOW_TO_LEAVE, WORDS_TO_LEAVE
-from steno.tui.desk import Kept, Words
-from steno.tui.plain.tables import with_columns
+from steno.tui.desk import Kept, Reply, Twig, Words
+from steno.tui.plain.tables import in_lines
 from steno.tui.plain.voice import Voice
 from steno.tui.prompt.history import History
-from tests.tui.fake_desk import FakeDesk
+from tests.tui.fake_desk import FakeBranches, FakeDesk
 from tests.tui.plain.sitting import Person, at_terminal, through_a_pipe
 from tests.tui.stage import HOSTILE
 
@@ -133,8 +134,8 @@ def test_two_branches_are_compared() -> None:
     desk.conversation.append(ChatMessage.user("otherwise"), branch="other")
     said = through_a_pipe("/tree compare main other\n", desk).said
     assert "Both: 8 entries\n" in said
-    assert "Only in main: 2 entries\n  user: ask 5\n" in said
-    assert "Only in other: 1 entry\n  user: otherwise\n" in said
+    assert "Only in main: 2 entries\n  10. user: ask 5\n" in said
+    assert "Only in other: 1 entry\n  9. user: otherwise\n" in said
 
 
 def test_who_goes_on_hears_the_last_exchanges() -> None:
@@ -278,7 +279,7 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
     text = (
         "Who:\n\n| call | tokens |\n| --- | ---: |\n| `a \\| b` | 12 |\n| c\\.py | 1,200 |\n\nEnd"
     )
-    assert with_columns(text).split("\n") == [
+    assert in_lines(text).split("\n") == [
         "Who:",
         "",
         "call   tokens",
@@ -287,3 +288,52 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
         "",
         "End",
     ]
+
+
+def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
+    desk = FakeDesk()
+    told = "prices are not known here\\: pip install 'steno\\[prices\\]'; `a\\[b` \\`c\\`"
+    desk.replies["usage"] = Reply(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
+    said = through_a_pipe("/usage\n", desk).said
+    assert "prices are not known here: pip install 'steno[prices]'; `a\\[b` `c`\n" in said
+    assert "  re\\.match\n" in said
+    assert "  - *x\n" in said
+
+
+def test_a_bar_in_a_cell_is_one() -> None:
+    assert in_lines("| a\\\\|b | `c\\|d` |") == "a|b  c|d"
+
+
+def test_compared_entries_that_are_no_messages_say_what_they_are() -> None:
+    class Telling(FakeBranches):
+        async def twigs(self) -> Sequence[Twig]:
+            return [one._replace(gist=one.gist or f"about {one.kind}") for one in self.all_twigs()]
+
+    desk = FakeDesk(EXCHANGES[:2])
+    desk.branches = Telling(desk)
+    desk.conversation.fork("other")
+    desk.conversation.change_mode(Mode.PLAN)
+    said = through_a_pipe("/tree compare main other\n", desk).said
+    assert "Only in main: 1 entry\n  3. mode_change: about mode_change\n" in said
+
+
+@pytest.mark.parametrize("typed", ["/retry/help", "/usage/quit x"])
+def test_two_commands_in_one_word_are_not_said_to_the_model(typed: str) -> None:
+    name, _, rest = typed[1:].partition(" ")
+    assert through_a_pipe(f"{typed}\n").desk.asked == [("command", name, rest)]
+
+
+def test_who_moves_about_in_a_session_is_not_told_again_that_it_stopped() -> None:
+    desk = FakeDesk(EXCHANGES)
+    desk.is_unfinished = True
+    said = through_a_pipe("/fork aside\n/tree fork 2 more\n", desk).said
+    assert said.count("this session stopped in the middle") == 1
+
+
+def test_who_leaves_a_terminal_is_told_how_to_go_on() -> None:
+    async def act(person: Person) -> None:
+        person.type("/quit\n")
+        await person.see("Session: 0198-session: steno -c goes on with it\n")
+
+    at_terminal(act)
+    assert "steno -c" not in through_a_pipe("/quit\n").said

@@ -36,12 +36,14 @@ class Arrivals:
         changed: Callable[[], object],
         say: Callable[[str], object],
         tell: Callable[[str], object],
+        unnoticed_s: float = _UNNOTICED_S,
         patience_s: float = _PATIENCE_S,
     ) -> None:
         """Take servers; none is asked yet.
 
         `fit` makes images fit for a model, `changed` is called when a server has brought
         something, `say` is told what is waited for, and `tell` what a person should know.
+        Nothing is told of a wait of `unnoticed_s`; `patience_s` is how long it lasts behind that.
         """
         self.set_up: Final = set_up
         self._servers, self._notes = told_apart(set_up.servers)
@@ -49,6 +51,7 @@ class Arrivals:
         self._changed = changed
         self._say = say
         self._tell = tell
+        self._unnoticed_s = unnoticed_s
         self._patience_s = patience_s
         self._found: dict[str, McpTools] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -88,8 +91,7 @@ class Arrivals:
 
     @property
     def are_awaited(self) -> bool:
-        """Whether somebody has not answered yet, so that it would be waited for them."""
-        self.ask()
+        """Whether somebody was asked and has not answered yet, so that it would be waited for them."""
         return bool(self._late())
 
     async def wait(self) -> None:
@@ -99,7 +101,7 @@ class Arrivals:
         """
         self.ask()
         if late := self._late():
-            await asyncio.wait(late.values(), timeout=_UNNOTICED_S)
+            await asyncio.wait(late.values(), timeout=self._unnoticed_s)
         if late := self._late(but=self._awaited):
             self._awaited |= late.keys()
             awaited = f"waiting for MCP server{'s' * (len(late) > 1)} {', '.join(late)}"

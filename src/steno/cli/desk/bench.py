@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from functools import cache
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
@@ -223,7 +223,9 @@ class Bench:
 
     def _take_note_of(self, entry: Entry) -> None:
         if isinstance(entry.payload, Rewind):
-            self._ledger.read(self.conversation.past())
+            # What was recorded again behind it is there already, and will be told as well.
+            past = self.conversation.past()
+            self._ledger.read(takewhile(lambda one: one.id != entry.id, past))
         else:
             self._ledger.add(entry)
         self.title = self.title or title_of([entry])
@@ -338,11 +340,12 @@ class Bench:
             self.equipment = self.equipment.with_foreign(self._arrivals.found)
             self.note(self.equipment.opened.notes)
 
-    @property
-    def awaits_tools(self) -> bool:
-        """Whether what is said now waits for servers first."""
-        arrivals = self._arrivals
-        return arrivals is not None and self.equipment.takes_tools and arrivals.are_awaited
+    def ask_for_tools(self) -> bool:
+        """Ask servers who were not asked yet; tell whether what is said now waits for any."""
+        if self._arrivals is None or not self.equipment.takes_tools:
+            return False
+        self._arrivals.ask()
+        return self._arrivals.are_awaited
 
     async def _wait_for_tools(self) -> None:
         if self._arrivals is not None and self.equipment.takes_tools:

@@ -1,7 +1,7 @@
 """Which files and folders may be meant by what was typed behind an `@`.
 
 The same is left out as where models search: what is hidden, and what `.gitignore` and its like
-name. What is offered reads in a prompt as just that file (`steno.inputs.mentions`).
+name; and what compilers have written, of which nobody reads a word. What is offered reads in a prompt as just that file (`steno.inputs.mentions`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ _LIMIT_S: Final = 5.0
 _HOLDS_S: Final = 5.0
 _PATIENCE_S: Final = 2.0
 _HOME: Final = "~/"
+_COMPILED: Final = re.compile(
+    r"(?:^|/)__pycache__(?:/|$)|\.(?:py[cod]|class|o|obj|a|lib|so|dylib|dll|exe|wasm)$"
+)
 _PLAIN: Final = re.compile(r"(?!@)[\w./+@%=~#&$-]*[\w/+%=~#&$-]")
 """What needs no quotes; a dot at the end would be taken for that of the sentence."""
 
@@ -89,6 +92,8 @@ def _named(files: Iterable[str]) -> tuple[_Name, ...]:
     folders: dict[str, None] = {}
     found: list[str] = []
     for file in files:
+        if _COMPILED.search(file):
+            continue
         found.append(file)
         folder = posixpath.dirname(file)
         while folder and f"{folder}/" not in folders:
@@ -117,6 +122,7 @@ def _inside(workspace: Workspace, wanted: str) -> list[_Name]:
                 _name(f"{typed}{entry.name}{'/' if entry.is_dir() else ''}")
                 for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)
                 if not ignored.leaves_out(entry.path, is_folder=entry.is_dir())
+                and not _COMPILED.search(entry.name)
             ]
     except (OSError, ToolFailed, RuntimeError):  # the last where there is no home
         return []

@@ -17,8 +17,9 @@ from steno.cli.desk.shelved import Shelved
 from steno.cli.desk.switching import change_mode, change_model
 from steno.cli.desk.working import Work
 from steno.cli.nearest import advice
-from steno.entry import Compaction, Mode
+from steno.entry import Compaction, Entry, Mode
 from steno.errors import InvalidValue, Missing, StenoError
+from steno.message import ToolResultMessage
 from steno.providers.looking import OFFLINE
 from steno.tui.block import Form
 from steno.tui.commands import COMMANDS
@@ -92,16 +93,22 @@ class OwnCommands:
         return Reply(f"Goes on in the branch {code(self._boughs.fork(name))}.")
 
     async def _label(self, text: str) -> Reply:
-        said = reversed(self._bench.conversation.past())
-        last = next((entry for entry in said if entry.message is not None), None)
+        last = self._last_said()
         if last is None:
             raise Missing("/label: nothing has been said yet")
         self._boughs.label(last.id, text)
         return Reply(f"The last message is called {escaped(text)}.")
 
+    def _last_said(self) -> Entry | None:
+        said = reversed(self._bench.conversation.past())
+        return next((entry for entry in said if entry.message is not None), None)
+
     async def _retry(self, _: str) -> Reply:
+        last, is_open = self._last_said(), bool(self._bench.conversation.outstanding)
         await self._work.retry()
-        return Reply("Tries again.")
+        # Behind a call nothing is said again: what was begun goes on.
+        goes_on = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))
+        return Reply("Goes on." if goes_on else "Tries again.")
 
     async def _compact(self, _: str) -> Reply:
         if self._bench.equipment.found.vendor == OFFLINE:

@@ -53,6 +53,9 @@ class PatientAgent:
         self._begin = begin
         self._runner = runner
         self._wait = wait
+        self._is_expected = False
+        self._is_stopped = False
+        """Whether the run that is expected was interrupted."""
         self._waiting: asyncio.Task[None] | None = None
         self._early: list[_Early] = []
         self._equipment = equipped()
@@ -73,13 +76,17 @@ class PatientAgent:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something was said that waits for tools: nothing of it is on record."""
-        return self._waiting is not None
+        """Whether a run is expected, or waits for tools: nothing of it is on record."""
+        return self._is_expected
 
     @property
     def is_running(self) -> bool:
         """Whether a run is under way."""
         return self._agent.is_running
+
+    def expect_run(self) -> None:
+        """Let a run that is about to begin be steered and interrupted from here on."""
+        self._is_expected, self._is_stopped = True, False
 
     async def run(
         self, prompt: UserMessage | None, *, watch: Watch, origin: str | None = None
@@ -93,20 +100,28 @@ class PatientAgent:
             self._renew()
             return await self._agent.run(prompt, watch=partial(self._hear, watch), origin=origin)
         finally:
+            self._is_expected = self._is_stopped = False
             self._early.clear()
 
     async def _have_waited(self) -> None:
+        """Wait for tools. Raises StenoError if it was interrupted, be it before or when it was over."""
+        self._is_expected = True
         self._waiting = asyncio.create_task(self._wait())
+        if self._is_stopped:
+            self._waiting.cancel()
         try:
             await self._waiting
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if task is None or not task.cancelling():
-                raise StenoError(UNSAID) from None
-            # Whoever leaves finds on record what was said: the run ends as soon as it has begun.
-            task.cancel()
+            if task is not None and task.cancelling():
+                # Whoever leaves finds on record what was said: the run ends as soon as it has begun.
+                task.cancel()
+                return
+            self._is_stopped = True
         finally:
-            self._waiting = None
+            self._waiting, self._is_expected = None, False
+        if self._is_stopped:
+            raise StenoError(UNSAID)
 
     def _hear(self, watch: Watch, event: LoopEvent) -> None:
         while self._early:  # the run has begun, and can be steered
@@ -128,7 +143,7 @@ class PatientAgent:
         asks: bool = True,
     ) -> None:
         """Say something while a run is under way, or is to be. Raises StenoError if there is none."""
-        if self._waiting is not None or self._early:
+        if self._is_expected or self._early:
             # There is nothing yet that it could interrupt.
             due = Steering.AFTER_CALLS if policy is Steering.INTERRUPT else policy
             self._early.append(_Early(message, due, noted, asks))
@@ -143,6 +158,7 @@ class PatientAgent:
 
     def interrupt(self) -> None:
         """Stop what is being said and done, or what is waited for. Nothing happens if idle."""
+        self._is_stopped = self._is_expected
         if self._waiting is not None:
             self._waiting.cancel()
         self._agent.interrupt()

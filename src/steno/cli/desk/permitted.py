@@ -1,8 +1,8 @@
 """`/permissions`: what is allowed and denied here, by which rule, and who said so.
 
 `/permissions allow RULE [project|user]` allows something for good. `/permissions revoke RULE` takes
-back what is allowed for good or for the session, and `/permissions revoke 2` the second of the
-session's, as they are listed. It counts from the next decision on.
+back what is allowed for good or for the session, on all of its branches, and `/permissions revoke 2`
+the second of the session's, as they are listed. It counts from the next decision on.
 """
 
 from __future__ import annotations
@@ -93,19 +93,18 @@ async def _revoke(scene: Scene, text: str, tell: Callable[[Entry], object]) -> s
     wanted = _numbered(text, of_session) if text.isdecimal() else _wanted(text)
     rule, scope = wanted
     whom: list[str] = []
-    if rule in of_session and scope in (None, Scope.SESSION):
+    if scope in (None, Scope.SESSION):
         recorded = scene.equipment.gate.revoke(rule, scene.conversation, actor=scene.actor)
-        if recorded is not None:
-            tell(recorded)
-        whom.append(_THIS_SESSION)
+        for entry in recorded:
+            tell(entry)
+        if recorded or rule in of_session:
+            whom.append(_THIS_SESSION)
     if scope is not Scope.SESSION:
         revoke = asyncio.to_thread(revoke_rule, GrantsFile(scene.folder), str(rule), scope)
         whom += [SCOPES[one] for one in await revoke]
     if not whom:
         raise Missing(f"revoke: this rule is not allowed there; {_elsewhere(scene, rule)}")
-    told = f"No longer allowed for {' and '.join(whom)}: {code(str(rule))}"
-    has_others = _THIS_SESSION in whom and len(scene.conversation.branches) > 1
-    return f"{told}. Its other branches keep what was allowed there." if has_others else told
+    return f"No longer allowed for {' and '.join(whom)}: {code(str(rule))}"
 
 
 def _numbered(text: str, of_session: Sequence[Rule]) -> _Wanted:
@@ -137,9 +136,9 @@ def _settings_file(scene: Scene) -> str:
 def _told(scene: Scene, of_session: Sequence[Rule]) -> str:
     settings, mode = scene.equipment.settings, scene.conversation.mode
     limits = (
-        f"Mode {code(mode)} leaves {_listed(MODES[mode])}, "
-        f"role {code(settings.role)} leaves {_listed(ROLES[settings.role])}; "
-        "no rule reaches beyond that."
+        "No rule allows more than both of these do:\n\n"
+        f"- mode {code(mode)}: {_listed(MODES[mode])}\n"
+        f"- role {code(settings.role)}: {_listed(ROLES[settings.role])}"
     )
     parts = [
         limits,

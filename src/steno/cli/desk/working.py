@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Any, Final, final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, final
 
 from steno.agent import CallEnded, LoopEvent, Notice, NoticeCode, Recorded, RunEnded
 from steno.agent.going_back import go_back
-from steno.agent.lookup import find_unsent
+from steno.agent.lookup import Unsent, find_unsent
 from steno.agent.said import Said as Heard
 from steno.cli import saying
 from steno.cli.desk.bench import Bench
@@ -19,6 +20,7 @@ from steno.cli.desk.boughs import words_of
 from steno.cli.desk.overtaken import unless_overtaken
 from steno.cli.desk.shell import Ran, Shown, run_shell
 from steno.cli.listing import shown_folder
+from steno.conversation import Conversation
 from steno.entry import Entry
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.message import AssistantMessage, ChatMessage, SystemMessage, UserMessage
@@ -33,6 +35,23 @@ _NOT_WHOLE: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _PATIENCE_S: Final = 3.0
 """How long what is told to stop may take before it is told so again."""
 _MOST_TRIES: Final = 3
+
+
+class _Behind(NamedTuple):
+    """What was said during a run."""
+
+    message: UserMessage
+    words: Words
+    """As it was typed."""
+    origin: str | None
+
+
+class _TakenBack(NamedTuple):
+    """A prompt that could not be opened, and what was said behind it."""
+
+    conversation: Conversation
+    prompt: UserMessage
+    behind: Sequence[_Behind]
 
 
 @final
@@ -50,8 +69,10 @@ class Work:
         """Whether anything has come of the last run."""
         self._said: Words | None = None
         """What the last run began with, as it was typed; None where it only goes on."""
-        self._steered: list[tuple[UserMessage, Words]] = []
-        """What was said during this run, and how it was typed."""
+        self._steered: list[_Behind] = []
+        """What was said during this run."""
+        self._taken_back: _TakenBack | None = None
+        """What came back last, for who tries again."""
 
     @property
     def is_running(self) -> bool:
@@ -66,7 +87,7 @@ class Work:
             return False
         last = self._last_said()
         is_answered = last is None or isinstance(last.payload, (AssistantMessage, SystemMessage))
-        return bool(bench.conversation.outstanding) or not is_answered or self._has_unsent
+        return bool(bench.conversation.outstanding) or not is_answered or self._unsent is not None
 
     # -- the agent ---------------------------------------------------------------------------
 
@@ -78,15 +99,18 @@ class Work:
             said = await bench.turn.unless_stopped(self._read(words))
             bench.check_open()
             if bench.is_agent_at_work and said.message is not None:
-                steering = bench.equipment.settings.steering
-                bench.agent.steer(said.message, steering, noted={"origin": said.origin})
-                self._steered.append((said.message, words))
+                self._steer(_Behind(said.message, words, said.origin))
             else:
                 bench.check_room(said.text)
                 self._said = words
                 await self._start(said.message, said.origin)
             for text in said.notes:
                 bench.tell(Notice(NoticeCode.INPUT, text))
+
+    def _steer(self, said: _Behind) -> None:
+        steering = self._bench.equipment.settings.steering
+        self._bench.agent.steer(said.message, steering, noted={"origin": said.origin})
+        self._steered.append(said)
 
     async def _read(self, words: Words) -> saying.Said:
         equipment = self._bench.equipment
@@ -100,19 +124,27 @@ class Work:
             raise InvalidValue(f"image: {exc.filename}: {exc.strerror or exc}") from exc
 
     async def retry(self) -> None:
-        """Say again what could not be sent, or go on where the record stopped."""
+        """Say again what could not be sent, and what came back with it, or go on with the record."""
         bench = self._bench
         async with bench.turn:
             bench.check_idle()
-            unsent = find_unsent(bench.conversation) if bench.is_begun else None
+            unsent = self._unsent
             if unsent is not None:
                 self._said = words_of(unsent.message, unsent.noted)
-                await self._start(unsent.message, unsent.noted.get("origin"))
+                behind = self._came_back_with(unsent.message)
+                await self._start(unsent.message, unsent.noted.get("origin"), behind)
                 return
             if not self.is_unfinished:
                 self._leave_broken_answer()
             self._said = None
             await self._start(None)
+
+    def _came_back_with(self, prompt: UserMessage) -> Sequence[_Behind]:
+        """Return what came back with a prompt; nothing, if that was another."""
+        back = self._taken_back
+        if back is None or back.conversation is not self._bench.conversation:
+            return ()
+        return back.behind if back.prompt == prompt else ()
 
     def _leave_broken_answer(self) -> None:
         """Go back behind what was asked, if the answer was cut off. Raises Missing if not."""
@@ -141,13 +173,21 @@ class Work:
             finally:
                 self._rest()
 
-    async def _start(self, message: UserMessage | None, origin: str | None = None) -> None:
-        """Begin a run; it can be steered and interrupted when this returns.
+    async def _start(
+        self,
+        message: UserMessage | None,
+        origin: str | None = None,
+        behind: Sequence[_Behind] = (),
+    ) -> None:
+        """Begin a run, with what is said `behind` its prompt; it can be steered when this returns.
 
         Raises StenoError if it fails before anything has come of it: nothing was said then. For
         servers nobody is kept waiting: words that wait for them and are not said come back.
         """
         self._bench.is_agent_at_work = True
+        self._bench.agent.expect_run()
+        for one in behind:
+            self._steer(one)
         self._is_heard = False
         self._begun = begun = asyncio.get_running_loop().create_future()
         self._run = asyncio.create_task(self._let_work(message, origin, begun))
@@ -159,7 +199,7 @@ class Work:
     ) -> None:
         trouble = ""
         try:
-            if self._bench.awaits_tools and not begun.done():
+            if self._bench.ask_for_tools() and not begun.done():
                 begun.set_result("")
             with unless_overtaken(self._bench):
                 await self._bench.agent.run(message, watch=self._hear, origin=origin)
@@ -168,7 +208,8 @@ class Work:
         finally:
             unsaid: tuple[Words, ...] = ()
             if self._run is asyncio.current_task():  # else the next run has begun already
-                unsaid = () if self._is_heard else self._not_begun()
+                first = [] if self._is_heard or self._said is None else [self._said]
+                unsaid = (*first, *[one.words for one in self._withdrawn()])
                 self._rest()
             if not begun.done():
                 begun.set_result(trouble)
@@ -177,22 +218,35 @@ class Work:
                     self._bench.tell(Returned(unsaid))
                 self._bench.tell(Trouble(trouble))
 
-    def _not_begun(self) -> tuple[Words, ...]:
-        """Return the words that a run was to begin with, and what was said behind them."""
-        first = [] if self._said is None else [self._said]
-        return (*first, *[words for _, words in self._steered])
+    def _withdrawn(self) -> list[_Behind]:
+        """Take back what was said during this run and not heard; return it as it was said."""
+        unheard = self._bench.agent.withdraw()
+        back, heard = list[_Behind](), list[_Behind]()
+        for one in self._steered:
+            is_unheard = not self._is_heard or any(one.message is other for other in unheard)
+            (back if is_unheard else heard).append(one)
+        self._steered = heard
+        return back
 
     def _hear(self, event: LoopEvent) -> None:
         self._is_heard = True
         if self._begun is not None and not self._begun.done():
             self._begun.set_result("")
         if isinstance(event, RunEnded):
-            self._rest()
+            self._end()
         elif isinstance(event, CallEnded):
             self._bench.questions.forget(event.call.id)
         self._bench.tell(event)
-        if isinstance(event, RunEnded) and self._said is not None and self._has_unsent:
-            self._bench.tell(Returned((self._said,)))
+
+    def _end(self) -> None:
+        """Give back a prompt that could not be opened, with what was held behind it."""
+        unsent, behind = self._unsent, self._withdrawn()
+        first = [] if unsent is None or self._said is None else [self._said]
+        if unsent is not None:
+            self._taken_back = _TakenBack(self._bench.conversation, unsent.message, behind)
+        self._rest()
+        if first or behind:
+            self._bench.tell(Returned((*first, *[one.words for one in behind])))
 
     def _rest(self) -> None:
         self._bench.is_agent_at_work = False
@@ -200,8 +254,8 @@ class Work:
         self._steered.clear()
 
     @property
-    def _has_unsent(self) -> bool:
-        return self._bench.is_begun and find_unsent(self._bench.conversation) is not None
+    def _unsent(self) -> Unsent | None:
+        return find_unsent(self._bench.conversation) if self._bench.is_begun else None
 
     def _last_said(self) -> Entry | None:
         """Return the last message of the branch, but for what a person's own commands printed."""
@@ -284,10 +338,8 @@ class Work:
             self._command.cancel()
 
     def _take_back(self) -> None:
-        unheard = self._bench.agent.withdraw()
-        words = [said for message, said in self._steered if any(message is one for one in unheard)]
-        if words:
-            self._bench.tell(Returned(tuple(words)))
+        if unheard := self._withdrawn():
+            self._bench.tell(Returned(tuple([one.words for one in unheard])))
 
     async def close(self) -> None:
         """Stop everything, and wait for it; who was told often enough is not waited for.

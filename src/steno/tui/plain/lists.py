@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias, final
 
-from steno.captions import type_of
 from steno.entry import Entry
 from steno.errors import InvalidValue, Missing
 from steno.identity import utc_now
@@ -131,7 +130,7 @@ class Lists:
                     raise InvalidValue("/tree edit: only what you said can be said otherwise")
                 return branches.fork_before(twig.entry.id, text.strip())
             case "compare":
-                self._compare(name, text.strip())
+                await self._compare(name, text.strip())
             case _:
                 twig = await self._twig(word)
                 self._voice.say(_head(twig), text_of(twig.entry).strip() or twig.gist)
@@ -157,10 +156,11 @@ class Lists:
             raise Missing(f"/tree: there is no entry {on_one_line(number)}; /tree lists them")
         return found[0]
 
-    def _compare(self, one: str, other: str) -> None:
+    async def _compare(self, one: str, other: str) -> None:
         names = self._desk.branches.names()
         if one not in names or other not in names:
             raise Missing(f"/tree compare: name two of {', '.join(names)}")
+        twigs = {twig.entry.id: twig for twig in await self._desk.branches.twigs()}
         compared = compare(self._desk.entries(one), self._desk.entries(other))
         self._voice.say("Both", counted(compared.shared, "entry", "entries"))
         for name, entries in (
@@ -168,7 +168,7 @@ class Lists:
             (other, [row.right for row in compared.rows if row.right is not None]),
         ):
             self._voice.say(f"Only in {name}", counted(len(entries), "entry", "entries"))
-            self._voice.more([cut(_gist(entry), _LONGEST) for entry in entries])
+            self._voice.more([cut(_line(twigs, entry), _LONGEST) for entry in entries])
 
     def _number(self, texts: Sequence[str]) -> None:
         self._voice.more([cut(f"{place}. {text}", _LONGEST) for place, text in enumerate(texts, 1)])
@@ -193,5 +193,9 @@ def _head(twig: Twig) -> str:
     )
 
 
-def _gist(entry: Entry) -> str:
-    return on_one_line(f"{type_of(entry)}: {text_of(entry)[: 10 * _LONGEST]}")
+def _line(twigs: Mapping[str, Twig], entry: Entry) -> str:
+    """Return an entry on a line, as the tree numbers it. Raises Missing."""
+    twig = twigs.get(entry.id)
+    if twig is None:
+        raise Missing("/tree compare: the record has changed meanwhile; try again")
+    return f"{twig.number}. {on_one_line(f'{twig.kind}: {twig.gist[: 10 * _LONGEST]}')}"

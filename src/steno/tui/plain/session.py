@@ -27,7 +27,7 @@ from steno.tui.plain.gathering import Gathering
 from steno.tui.plain.lines import Lines
 from steno.tui.plain.lists import HINTS, Lists
 from steno.tui.plain.recalling import recall
-from steno.tui.plain.tables import with_columns
+from steno.tui.plain.tables import in_lines
 from steno.tui.plain.telling import Teller
 from steno.tui.plain.voice import Voice
 from steno.tui.prompt.history import History
@@ -74,6 +74,9 @@ async def run_plain(
     try:
         with _hearing_ctrl_c(session.interrupt, is_wanted=lines.is_terminal):
             await session.live(first)
+        kept = desk.standing.session
+        if kept and lines.is_terminal:
+            voice.say("Session", f"{kept}: steno -c goes on with it")
     finally:
         voice.type_over(None)
         if editor is not None:
@@ -119,6 +122,8 @@ class _Session:
         self._is_stopped = False
         self._last: str | None = None
         """The last entry that was told."""
+        self._at_hand: str | None = ""
+        """The session that was shown last."""
 
     def edit_with(self, editor: Editor | None, history: History) -> None:
         """Take what edits lines, where there is something, and what keeps them."""
@@ -141,7 +146,7 @@ class _Session:
     def _watch(self, event: DeskEvent) -> None:
         self._wake.set()
         if isinstance(event, Recorded):
-            self._last = event.entry.id
+            self._last, self._at_hand = event.entry.id, self._desk.standing.session
         if isinstance(event, Moved):
             self._show()
         else:
@@ -158,7 +163,9 @@ class _Session:
         if self._last is None or self._last not in [one.id for one in entries[-_NEAR:]]:
             recall(self._voice, entries)
         self._last = entries[-1].id if entries else None
-        if self._desk.is_unfinished and not self._desk.is_running:
+        # Who moves about in a session knows where it stopped.
+        is_opened, self._at_hand = standing.session != self._at_hand, standing.session
+        if is_opened and self._desk.is_unfinished and not self._desk.is_running:
             self._voice.say("Notice", _UNFINISHED)
 
     # -- what is typed -----------------------------------------------------------------------
@@ -378,5 +385,5 @@ class _Session:
 
     def _reply(self, reply: Reply) -> None:
         if reply.text.strip():
-            text = with_columns(reply.text) if reply.form is Form.MARKDOWN else reply.text
+            text = in_lines(reply.text) if reply.form is Form.MARKDOWN else reply.text
             self._voice.say(reply.title.capitalize() or "Reply", text)

@@ -1,9 +1,9 @@
-"""Tables of Markdown for those who read line by line: columns below each other, and no signs."""
+"""Markdown for those who read line by line: tables as columns, and no backslashes for a renderer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -11,18 +11,34 @@ from steno.printable import width_of
 
 _BETWEEN_CELLS: Final = re.compile(r"(?<!\\)\|")
 _RULE: Final = re.compile(r":?-+:?")
-_ESCAPED: Final = re.compile(r"\\([^\w\s])")
 _CODE: Final = re.compile(r"(`+) ?(.+?) ?\1")
+_ESCAPED: Final = re.compile(r"\\([^\w\s])|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)")
+"""A sign that means nothing, or code, in which a backslash is one."""
+_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _GAP: Final = "  "
 
 
-def with_columns(text: str) -> str:
-    """Return Markdown with its tables as columns; everything else is as it was."""
+def in_lines(text: str) -> str:
+    """Return Markdown with its tables as columns, and nothing escaped any more."""
     lines: list[str] = []
     for is_table, group in groupby(text.split("\n"), _is_row):
         found = list(group)
-        lines += _aligned([_cells(line) for line in found]) if is_table else found
+        lines += _aligned([_cells(line) for line in found]) if is_table else _unescaped(found)
     return "\n".join(lines)
+
+
+def _unescaped(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines as they are read; in a block of code every backslash is one."""
+    is_code = False
+    for line in lines:
+        is_fence = _FENCE.match(line) is not None
+        yield line if is_code or is_fence else _words(line)
+        is_code ^= is_fence
+
+
+def _words(text: str) -> str:
+    """Return what stands on a line, without what keeps a renderer from seeing more in it."""
+    return _ESCAPED.sub(lambda found: found[1] or found[0], text)
 
 
 def _is_row(line: str) -> bool:
@@ -34,9 +50,10 @@ def _cells(line: str) -> list[str]:
 
 
 def _plain(cell: str) -> str:
-    """Return what a cell says: without what keeps a reader of Markdown from seeing more in it."""
+    """Return what a cell says; its bars have a backslash more, whatever they stand in."""
+    cell = cell.replace("\\|", "|")
     code = _CODE.fullmatch(cell)
-    return code[2].replace("\\|", "|") if code is not None else _ESCAPED.sub(r"\1", cell)
+    return code[2] if code is not None else _words(cell)
 
 
 def _aligned(rows: Sequence[list[str]]) -> list[str]:

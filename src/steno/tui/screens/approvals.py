@@ -13,7 +13,7 @@ from typing import ClassVar, Final, final
 from textual import on, work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.events import Key, Paste
 from textual.message import Message
@@ -24,8 +24,8 @@ from textual.widgets import Static
 from steno.ports import Verdict
 from steno.tui.desk import Desk, Pending
 from steno.tui.screens.answer_line import AnswerLine
+from steno.tui.screens.approval_keys import KEYS
 from steno.tui.screens.call_reader import CallReader
-from steno.tui.screens.call_sheet import rows_beside
 from steno.tui.screens.choices import Choices
 from steno.tui.screens.deciding import (
     SCOPES,
@@ -41,15 +41,9 @@ from steno.tui.screens.deciding import (
 from steno.tui.screens.docket import Docket
 from steno.tui.screens.docket_words import calls_of, hint_of, lines_to_read, note_of, title_of
 from steno.tui.screens.foresight import Foresight
+from steno.tui.screens.panel_room import room_in
+from steno.tui.screens.waiting import tell_pages
 
-_SHARE: Final = 0.6
-"""How much of the screen it takes at most, unless somebody wants to see more."""
-_CONVERSATION: Final = 4
-"""How many rows of the conversation stay in view even then."""
-_TITLE: Final = 1
-_ROOMY: Final = 28
-"""How many rows the screen has to have for two of them to stay empty: around what to decide."""
-_GAPS: Final = 2
 _LOOKS_S: Final = 0.1
 """How often it looks whether it may take the focus."""
 
@@ -71,20 +65,7 @@ class ApprovalPanel(Widget, can_focus=True):
         &.-roomy { padding: 0 1 1 1; & > CallReader { margin-bottom: 1; } }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "confirm", "confirm", show=False),
-        Binding("escape", "back", "back", show=False),
-        Binding("left", "highlight(-1)", "choice", show=False),
-        Binding("right", "highlight(1)", "choice", show=False),
-        Binding("tab", "edit", "edit the rule", show=False),
-        Binding("ctrl+n", "move(1)", "next call", show=False),
-        Binding("ctrl+p", "move(-1)", "previous call", show=False),
-        Binding("ctrl+f", "enlarge", "more room", show=False),
-        *[
-            Binding(where.replace("_", ""), f"read('{where}')", "scroll", show=False)
-            for where in ("up", "down", "page_up", "page_down", "home", "end")
-        ],
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
 
     @final
     class Left(Message):
@@ -145,7 +126,10 @@ class ApprovalPanel(Widget, can_focus=True):
             self.display = True
         elif not is_needed and self.display:
             self._vanish()
-        self._call_up.ask(self._docket.asked, is_here=is_here)
+        is_new = self._call_up.ask(self._docket.asked, is_here=is_here)
+        if is_new and not self._is_on_top:
+            self.app.bell()
+        tell_pages(self.app, is_asked=bool(self._docket.asked))
         self._come_forward()
         self._look_ahead()
         self._draw()
@@ -154,10 +138,15 @@ class ApprovalPanel(Widget, can_focus=True):
         """Take the focus from somebody who waits, now or later; never from another screen."""
         if self._looks is not None:
             (self._looks.resume if self._call_up.is_wanted else self._looks.pause)()
-        is_on_top = self.app.screen is self.screen and self.display
-        if is_on_top and not self.has_focus_within and self._call_up.is_due:
+        is_seen = self._is_on_top and self.display
+        if is_seen and not self.has_focus_within and self._call_up.is_due:
             self._attention.take_focus()
             self.focus()
+
+    @property
+    def _is_on_top(self) -> bool:
+        """Whether no page lies above."""
+        return self.app.screen is self.screen
 
     def _vanish(self) -> None:
         if self._docket.told:
@@ -189,18 +178,27 @@ class ApprovalPanel(Widget, can_focus=True):
         if not self.has_focus or not event.is_printable or "+" in event.key:
             return
         event.stop()
+        if self._docket.worded is not None:  # it was on its way when the line opened
+            self._attention.key()
+            self._line.insert_text_at_cursor(event.character or "")
+            return
         letter = (event.character or "").lower()
-        doubt = self._attention.letter(letter)
+        offer = self._docket.offer_by(letter)
+        enlarges = letter == "v" and self._reader.can_enlarge
+        edits = letter == "e" and self._docket.is_rule_offered
+        is_choice = offer is not None or enlarges or edits
+        doubt = self._attention.letter(letter, is_choice=is_choice)
         if doubt is not None:
             self._docket.highlight(None, doubt)
-        elif letter == "v" and self._reader.can_enlarge:
+        elif enlarges:
             self._docket.highlight(None)
             self.action_enlarge()
-        elif letter == "e" and self._docket.is_rule_offered:
+        elif edits:
             self._edit()
         else:
-            offer = self._docket.offer_by(letter)
-            self._docket.highlight(offer, Doubt.NO_CHOICE if offer is None else "")
+            self._docket.highlight(offer, "" if is_choice else Doubt.NO_CHOICE)
+            if offer is not None and offer.choice is Choice.EXPLAIN:
+                self._edit()  # at once: what is typed next is the reason, and nothing else
         self._draw()
 
     def on_paste(self, event: Paste) -> None:
@@ -212,8 +210,10 @@ class ApprovalPanel(Widget, can_focus=True):
             self._draw()
 
     def action_highlight(self, step: int) -> None:
-        """Highlight another choice."""
+        """Highlight another choice, unless somebody writes."""
         doubt = self._attention.key()
+        if self._docket.worded is not None:
+            return
         if doubt is None:
             self._docket.step(step)
         else:
@@ -230,8 +230,10 @@ class ApprovalPanel(Widget, can_focus=True):
             raise SkipAction
 
     def action_confirm(self) -> None:
-        """Do what is highlighted."""
+        """Do what is highlighted; what is being written is for its own line to send."""
         doubt = self._attention.enter()
+        if self._docket.worded is not None:
+            return
         if doubt is None:
             self._confirm()
         else:
@@ -388,12 +390,8 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def _fit(self, _: object = None) -> None:
         """Let what is to be read have the rows that the rest leaves, up to our share."""
-        screen = self.app.size
-        width = self.content_size.width or screen.width - 2
+        width = self.content_size.width or self.app.size.width - 2
         parts = (self._calls, self._note, self._choices, self._line, self._hint)
-        taken = [part.get_content_height(screen, screen, width) for part in parts if part.display]
-        is_roomy = screen.height >= _ROOMY
-        self.set_class(is_roomy, "-roomy")
-        taken_up = _TITLE + sum(taken) + (_GAPS if is_roomy else 0)
-        share = int(screen.height * _SHARE) - taken_up
-        self._reader.fit(width, share=share, most=rows_beside(self, _CONVERSATION) - taken_up)
+        room = room_in(self, parts, width)
+        self.set_class(room.is_roomy, "-roomy")
+        self._reader.fit(width, share=room.share, most=room.most)

@@ -15,7 +15,6 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widget import Widget
 
 from steno.printable import width_of
 from steno.tui.screens.call_text import Line, Tone
@@ -148,15 +147,3 @@ def _broken(line: str, room: int) -> Iterator[str]:
         start = end
     if start < len(line) or not line:
         yield line[start:]
-
-
-def rows_beside(widget: Widget, least: int) -> int:
-    """Return how many rows a widget may take of its screen: what can shrink keeps `least` of them."""
-    others = [one for one in widget.screen.children if one is not widget and one.display]
-    fixed = [one.outer_size.height for one in others if not _can_shrink(one)]
-    return widget.app.size.height - least - sum(fixed)
-
-
-def _can_shrink(widget: Widget) -> bool:
-    height = widget.styles.height
-    return height is not None and height.is_fraction

@@ -14,6 +14,7 @@ from steno.tui.desk import Desk, Twig
 from steno.tui.screens.compare_sheet import Sheet
 from steno.tui.screens.compare_view import CompareView
 from steno.tui.screens.furniture import Foot, Remark, Title
+from steno.tui.screens.waiting import Waiting
 
 _KEYS: Final = "n p differences · ← → side · Enter go · s swap · Esc close"
 
@@ -45,6 +46,7 @@ class CompareScreen(ModalScreen[bool]):
         view.chosen = int(self._sheet.names[1] == self._desk.standing.branch)
         yield view
         yield Remark()
+        yield Waiting()
         yield Foot(_KEYS)
 
     @property

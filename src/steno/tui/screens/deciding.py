@@ -68,7 +68,7 @@ _PLACES: Final = {
 """Where the rule of a wider yes is kept."""
 _NO: Final = (
     Offer(Choice.DENY, "d", "deny", "it does not run; the model is told so, and goes on"),
-    Offer(Choice.EXPLAIN, "r", "deny with reason", "asks what the model should be told"),
+    Offer(Choice.EXPLAIN, "r", "deny with reason", "asks what to tell the model"),
 )
 _WAITS: Final = "it waits behind another call, and a rule may yet decide about it"
 NO_RULE: Final = "no rule would cover only calls like this one"
@@ -193,7 +193,8 @@ SETTLING_S: Final = 0.6
 """How long something has to be on the screen before a key can be about it; and how long no letter
 may have come for the next one to be a choice: who writes prose pauses less."""
 _PROSE_S: Final = 1.2
-"""How long that is when several letters have come: who writes prose may stop to think."""
+"""How long that is behind a letter that chose nothing: who writes prose may stop to think, or be
+slow, and the o of a slow `no` is no yes."""
 _TAKEN_S: Final = 0.3
 """How long keys may still be meant for the prompt when the focus was taken from there."""
 _AGAIN_S: Final = 0.2
@@ -233,6 +234,8 @@ class Attention:
         self._taken_at = self._letter_at = self._key_at = self._click_at = float("-inf")
         self._run = ""
         """The letters that came without a pause, each once."""
+        self._is_prose = False
+        """Whether the last letter chose nothing."""
         self._is_enter = False
         """Whether the last key was Enter; one that is held down brings nothing else."""
 
@@ -244,15 +247,20 @@ class Attention:
         """Keys come here from now on, and nobody has asked for that."""
         self._taken_at = self._now()
 
-    def letter(self, letter: str) -> Doubt | None:
-        """Tell whether a character can be a choice: it stands alone, or comes again."""
+    def letter(self, letter: str, *, is_choice: bool = True) -> Doubt | None:
+        """Tell whether a character can be meant alone: it stands alone, or comes again.
+
+        One that is no choice is the beginning of prose as far as the next ones are concerned.
+        """
         pause_s = self._now() - self._letter_at
-        if pause_s >= (SETTLING_S if len(self._run) < 2 else _PROSE_S):
+        if pause_s >= (_PROSE_S if self._is_prose else SETTLING_S):
             self._run = ""
         is_alone = not self._run or (letter == self._run and pause_s >= _AGAIN_S)
         self._run += letter if letter not in self._run else ""
         self._letter_at = self._now()
-        return self.key() or (None if is_alone else Doubt.PROSE)
+        doubt = self.key() or (None if is_alone else Doubt.PROSE)
+        self._is_prose = doubt is not None or not is_choice
+        return doubt
 
     def key(self) -> Doubt | None:
         """Tell whether some other key can be about what is shown."""
@@ -304,11 +312,15 @@ class CallUp:
         self.is_wanted = False
         """Whether there is a question that nobody has gone to."""
 
-    def ask(self, asked: frozenset[str], *, is_here: bool) -> None:
-        """Take over what is asked now; `is_here` where the person is there already."""
+    def ask(self, asked: frozenset[str], *, is_here: bool) -> bool:
+        """Take over what is asked now, and tell whether any of it is new.
+
+        `is_here` where the person is there already.
+        """
         is_new = not asked <= self._asked
         self.is_wanted = bool(asked) and not is_here and (self.is_wanted or is_new)
         self._asked = asked
+        return is_new
 
     def arrive(self) -> None:
         """The person is there; whoever leaves again is not called back."""

@@ -31,7 +31,7 @@ _ELSEWHERE: Final = "Ctrl+G decides · Esc interrupts"
 _HOW: Final = "letter or ←→ picks · Enter confirms · Esc leaves"
 _EDITS: Final = " · e edits it first"
 _NO_REASON: Final = "write a reason; Esc, then d denies without one"
-_REASON: Final = "Enter denies, and the model reads this"
+_REASON: Final = "Enter denies, and the model reads this · Esc goes back"
 _STORES: Final = "Enter stores it · Esc goes back"
 
 

@@ -51,7 +51,7 @@ def _filled(widths: Sequence[int], room: int, gap: int) -> list[slice]:
 
 
 @final
-class Title(Static):
+class Title(Widget):
     """What a screen is about, at its top."""
 
     DEFAULT_CSS = """
@@ -62,7 +62,17 @@ class Title(Static):
     """
 
     def __init__(self, text: str = "") -> None:
-        super().__init__(on_one_line(text), markup=False)
+        super().__init__()
+        self._text = text
+
+    def update(self, text: str) -> None:
+        """Say something else."""
+        self._text = text
+        self.refresh()
+
+    def render(self) -> RenderResult:
+        """Draw it; see Widget."""
+        return Content(on_one_line(self._text))
 
 
 @final

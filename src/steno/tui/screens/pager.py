@@ -27,6 +27,7 @@ from textual.widgets import Input
 from steno.printable import counted
 from steno.tui.block import Form
 from steno.tui.screens.furniture import Foot, Line, Title
+from steno.tui.screens.waiting import Waiting
 from steno.tui.transcript.diff import diff_lines
 from steno.tui.transcript.lines import broken, strip
 from steno.tui.transcript.look import PARTS, PREFIX, STYLE_SHEET, Look
@@ -238,6 +239,7 @@ class PagerScreen(ModalScreen[None]):
         yield self._title
         yield self._text
         yield self._input
+        yield Waiting()
         yield self._foot
 
     @on(PagerText.Turned)

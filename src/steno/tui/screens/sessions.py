@@ -28,6 +28,7 @@ from steno.tui.desk import Kept, Shelf, Standing
 from steno.tui.screens.asking import LineScreen
 from steno.tui.screens.furniture import Foot, Title
 from steno.tui.screens.picking import FilteredList, Row, shown_name
+from steno.tui.screens.waiting import Waiting
 
 _PAUSE_S: Final = 0.15
 """How long nobody types before the search begins."""
@@ -163,6 +164,7 @@ class SessionsScreen(ModalScreen[bool]):
         yield self._title
         yield self._list
         yield self._note
+        yield Waiting()
         yield Foot(_HINTS)
 
     def on_mount(self) -> None:

@@ -27,6 +27,7 @@ from steno.tui.screens.entry_words import facts_of, head_of, words_of
 from steno.tui.screens.furniture import Foot, Remark, Title
 from steno.tui.screens.picking import PickScreen
 from steno.tui.screens.tree_view import TreeView
+from steno.tui.screens.waiting import Waiting
 
 _KEYS: Final = "Enter go · f fork · e edit · l label · c compare · ? keys · Esc close"
 _ALL_KEYS: Final = """\
@@ -106,6 +107,7 @@ class TreeScreen(ModalScreen[TreeResult]):
             with VerticalScroll(id="detail"):
                 yield Static(id="entry")
         yield Remark()
+        yield Waiting()
         yield Foot(_KEYS)
 
     def on_mount(self) -> None:
@@ -262,7 +264,7 @@ class TreeScreen(ModalScreen[TreeResult]):
             if is_done:
                 self.reload()
 
-        self.app.push_screen(LineScreen(f"Call #{twig.number}", label), done)
+        self.app.push_screen(LineScreen(f"What to call #{twig.number}", label), done)
 
     def action_search(self) -> None:
         """Ask for words, and go to where they stand."""
