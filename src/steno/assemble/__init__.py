@@ -8,19 +8,13 @@ none, by a function that can be passed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Never, NoReturn, TypeAlias, assert_never, final
+from collections.abc import Callable
+from typing import Never, NoReturn, assert_never, final
 
 from msgspec.structs import replace
 
-from steno.call import (
-    AnyToolCall,
-    InvalidToolCall,
-    Seal,
-    build_call,
-    new_call_id,
-    outside_name,
-)
+from steno.assemble.drafts import Call, Draft, Extras, Words, add_extras, is_another
+from steno.call import new_call_id
 from steno.content import Image, Opaque, Text, Thinking
 from steno.errors import InvalidValue
 from steno.event import (
@@ -37,141 +31,12 @@ from steno.event import (
 )
 from steno.message import AssistantBlock, AssistantMessage
 from steno.usage import StopReason
-from steno.value import join_surrogates, replace_lone_surrogates
-
-# -- drafts ----------------------------------------------------------------------------------
-
-
-@final
-class _Words:
-    """Text or thinking that is still growing."""
-
-    __slots__ = ("extras", "index", "kind", "parts", "redacted", "seal")
-
-    def __init__(self, kind: type[Text | Thinking], index: int, redacted: bool) -> None:
-        self.kind = kind
-        self.index = index
-        self.redacted = redacted
-        self.parts: list[str] = []
-        self.seal: Seal | None = None
-        self.extras: Extras | None = None
-
-    def build(self) -> Text | Thinking | None:
-        words = replace_lone_surrogates("".join(self.parts))
-        if not words and self.seal is None and self.extras is None:
-            return None
-        if self.kind is Text:
-            return Text(words, seal=self.seal, extras=self.extras)
-        redacted = self.redacted and self.seal is not None
-        return Thinking(words, seal=self.seal, redacted=redacted, extras=self.extras)
-
-
-@final
-class _Call:
-    """A call that is still growing. `number` counts the calls of this message from 0."""
-
-    __slots__ = (
-        "built",
-        "depth",
-        "extras",
-        "has_ended",
-        "has_opened",
-        "id",
-        "in_string",
-        "index",
-        "is_escaped",
-        "made_id",
-        "name",
-        "number",
-        "parts",
-        "scanned",
-        "seal",
-    )
-
-    def __init__(self, number: int, index: int | None, id: str | None, name: str | None) -> None:
-        self.number = number
-        self.index = index
-        self.id = id
-        self.name = name
-        self.parts: list[str] = []
-        self.seal: Seal | None = None
-        self.extras: Extras | None = None
-        self.has_ended = False
-        self.scanned = self.depth = 0
-        self.in_string = self.is_escaped = self.has_opened = False
-        self.made_id: str | None = None
-        self.built: AnyToolCall | None = None
-
-    def build(self, new_id: Callable[[], str]) -> AnyToolCall:
-        """Make the call of what there is; again only if something came since the last time."""
-        if self.built is None:
-            if self.id is None and self.made_id is None:
-                self.made_id = new_id()  # kept apart: the provider's own id may still come
-            call_id = self.id or self.made_id or ""
-            arguments = join_surrogates("".join(self.parts))
-            self.built = build_call(
-                call_id, self.name or "", arguments, seal=self.seal, extras=self.extras
-            )
-        return self.built
-
-    def build_cut(self, new_id: Callable[[], str]) -> AnyToolCall:
-        """Make the call of an answer that broke off: nobody may run one without its arguments."""
-        call = self.build(new_id)
-        if self.has_ended or any(self.parts) or isinstance(call, InvalidToolCall):
-            return call
-        return InvalidToolCall(
-            id=call.id,
-            name=outside_name(call),
-            reason="tool call: the answer broke off before its arguments",
-            seal=call.seal,
-            extras=call.extras,
-        )
-
-    def is_complete(self) -> bool:
-        """Tell whether every bracket of the arguments is closed; reads each fragment once."""
-        for part in self.parts[self.scanned :]:
-            for mark in part:
-                if self.is_escaped:
-                    self.is_escaped = False
-                elif mark == "\\":
-                    self.is_escaped = self.in_string
-                elif mark == '"':
-                    self.in_string = not self.in_string
-                elif not self.in_string:
-                    self.depth += (mark in "[{") - (mark in "]}")
-                    self.has_opened = self.has_opened or self.depth > 0
-        self.scanned = len(self.parts)
-        return self.has_opened and self.depth == 0 and not self.in_string
-
-
-_Draft: TypeAlias = _Words | _Call | Image | Opaque
-
-Extras: TypeAlias = dict[str, dict[str, Any]]
-"""Members by wire, as they are collected."""
-
-
-def _add_extras(found: Extras | None, news: Mapping[str, Mapping[str, Any]]) -> Extras:
-    merged: Extras = found or {}
-    for wire, members in news.items():
-        merged[wire] = {**merged.get(wire, {}), **members}
-    return merged
-
-
-def _is_another(call: _Call, index: int | None, name: str | None) -> bool:
-    """Tell whether a server uses one id for two calls: both index and name speak against it."""
-    return (
-        None not in (index, call.index, name, call.name)
-        and index != call.index
-        and name != call.name
-    )
+from steno.value import replace_lone_surrogates
 
 
 def _refuse(event: Never) -> NoReturn:
     """Refuse what is no event; to a type checker this is `assert_never`, which would quote it."""
     raise InvalidValue(f"assembler: takes events, not {type(event).__name__}")
-
-
-# -- assembly --------------------------------------------------------------------------------
 
 
 @final
@@ -181,16 +46,16 @@ class Assembler:
     def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
         """Start an empty turn. `new_id` names calls that the provider left without an id."""
         self._new_id = new_id
-        self._drafts: list[_Draft] = []
-        self._words: dict[tuple[type, int], _Words] = {}
-        self._latest_words: _Words | None = None
+        self._drafts: list[Draft] = []
+        self._words: dict[tuple[type, int], Words] = {}
+        self._latest_words: Words | None = None
         self._text_index: int | None = None
         """The index of the latest words if they are text."""
         self._add_text: Callable[[str], None] = list[str]().append
-        self._calls: list[_Call] = []
-        self._call_by_id: dict[str, _Call] = {}
-        self._call_by_index: dict[int, _Call] = {}
-        self._latest_at: dict[int, _Words | _Call] = {}
+        self._calls: list[Call] = []
+        self._call_by_id: dict[str, Call] = {}
+        self._call_by_index: dict[int, Call] = {}
+        self._latest_at: dict[int, Words | Call] = {}
         self._extras: Extras | None = None
         self._finished: Finished | None = None
 
@@ -246,11 +111,11 @@ class Assembler:
             extras=self._extras,
         )
 
-    def _build(self, draft: _Draft, *, is_cut: bool) -> AssistantBlock | None:
+    def _build(self, draft: Draft, *, is_cut: bool) -> AssistantBlock | None:
         match draft:
-            case _Words():
+            case Words():
                 return draft.build()
-            case _Call():
+            case Call():
                 return (draft.build_cut if is_cut else draft.build)(self._new_id)
             case Image() | Opaque():
                 return draft
@@ -275,10 +140,10 @@ class Assembler:
         words.parts.append(text)
         words.redacted = words.redacted or redacted
 
-    def _find_words(self, kind: type[Text | Thinking], index: int, redacted: bool) -> _Words:
+    def _find_words(self, kind: type[Text | Thinking], index: int, redacted: bool) -> Words:
         words = self._words.get((kind, index))
         if words is None:
-            words = self._words[kind, index] = _Words(kind, index, redacted)
+            words = self._words[kind, index] = Words(kind, index, redacted)
             self._drafts.append(words)
         self._latest_words = self._latest_at[index] = words
         self._text_index = index if kind is Text else None
@@ -290,15 +155,15 @@ class Assembler:
 
     def _extend(self, event: ExtrasAdded) -> None:
         if event.index is None:
-            self._extras = _add_extras(self._extras, event.extras)
+            self._extras = add_extras(self._extras, event.extras)
         else:
             draft = self._draft_at(event.index)
-            draft.extras = _add_extras(draft.extras, event.extras)
+            draft.extras = add_extras(draft.extras, event.extras)
 
-    def _draft_at(self, index: int) -> _Words | _Call:
+    def _draft_at(self, index: int) -> Words | Call:
         """Return the latest block at an index. Where there is none, empty text bears the news."""
         draft = self._latest_at.get(index) or self._find_words(Text, index, False)
-        if isinstance(draft, _Call):
+        if isinstance(draft, Call):
             draft.built = None
         return draft
 
@@ -344,10 +209,10 @@ class Assembler:
 
     def _route(
         self, index: int | None, id: str | None, name: str | None, fragment: str
-    ) -> _Call | None:
+    ) -> Call | None:
         """Find the call that a fragment belongs to; None if it starts a new one."""
         known = None if id is None else self._call_by_id.get(id)
-        if known is not None and not _is_another(known, index, name):
+        if known is not None and not is_another(known, index, name):
             return known
         if known is not None:
             return None
@@ -360,7 +225,7 @@ class Assembler:
             return None  # nothing is open, or a new id: a new call, even under a used index
         return None if self._starts_another(call, name, fragment) else call
 
-    def _starts_another(self, call: _Call, name: str | None, fragment: str) -> bool:
+    def _starts_another(self, call: Call, name: str | None, fragment: str) -> bool:
         if name is None or call.name is None:
             return False
         if name != call.name:
@@ -368,9 +233,7 @@ class Assembler:
         # The same name again: a chatty server, or the same tool once more.
         return fragment.lstrip().startswith("{") and bool(call.parts) and call.is_complete()
 
-    def _adopt(
-        self, call: _Call, id: str | None, name: str | None
-    ) -> tuple[str | None, str | None]:
+    def _adopt(self, call: Call, id: str | None, name: str | None) -> tuple[str | None, str | None]:
         """Take an id or name that came late; return what of it was news."""
         late_id = id if call.id is None else None
         late_name = name if call.name is None else None
@@ -382,7 +245,7 @@ class Assembler:
         return late_id, late_name
 
     def _open(self, index: int | None, id: str | None, name: str | None) -> ToolCallBegin:
-        call = _Call(len(self._calls), index, id, name)
+        call = Call(len(self._calls), index, id, name)
         self._calls.append(call)
         self._drafts.append(call)
         if id is not None:
@@ -399,7 +262,7 @@ class Assembler:
             return ()
         return (self._end(call),)
 
-    def _end(self, call: _Call) -> ToolCallEnd:
+    def _end(self, call: Call) -> ToolCallEnd:
         call.has_ended = True
         built = call.build(self._new_id)
         return ToolCallEnd(call.number, built.id, built)
