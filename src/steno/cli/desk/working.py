@@ -19,6 +19,7 @@ from steno.cli.desk.bench import Bench
 from steno.cli.desk.boughs import words_of
 from steno.cli.desk.overtaken import unless_overtaken
 from steno.cli.desk.shell import Ran, Shown, run_shell
+from steno.cli.desk.turns import UNSAID
 from steno.cli.listing import shown_folder
 from steno.conversation import Conversation
 from steno.entry import Entry
@@ -52,6 +53,12 @@ class _TakenBack(NamedTuple):
     conversation: Conversation
     prompt: UserMessage
     behind: Sequence[_Behind]
+
+
+def _answer(begun: asyncio.Future[str], trouble: str) -> None:
+    """Say how a run has begun, unless it has: one that is cancelled at once does not get to it."""
+    if not begun.done():
+        begun.set_result(trouble)
 
 
 @final
@@ -191,6 +198,7 @@ class Work:
         self._is_heard = False
         self._begun = begun = asyncio.get_running_loop().create_future()
         self._run = asyncio.create_task(self._let_work(message, origin, begun))
+        self._run.add_done_callback(lambda _: _answer(begun, UNSAID))
         if trouble := await begun:
             raise StenoError(trouble)
 
@@ -199,8 +207,8 @@ class Work:
     ) -> None:
         trouble = ""
         try:
-            if self._bench.ask_for_tools() and not begun.done():
-                begun.set_result("")
+            if self._bench.ask_for_tools():
+                _answer(begun, "")
             with unless_overtaken(self._bench):
                 await self._bench.agent.run(message, watch=self._hear, origin=origin)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
