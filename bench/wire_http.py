@@ -126,10 +126,8 @@ class _Clients:
         decoder, assembler = self._wire.StreamDecoder(), Assembler()
         async with self.http.stream("POST", URL, content=body) as response:
             async for piece in response.aiter_raw():
-                for event in decoder.feed(piece):
-                    assembler.feed(event)
-        for event in decoder.close():
-            assembler.feed(event)
+                assembler.feed_all(decoder.feed(piece))
+        assembler.feed_all(decoder.close())
         message = assembler.message()
         return message.text, [(call.name, call.arguments) for call in message.tool_calls]
 

@@ -93,10 +93,8 @@ def _check(name: str, wire: Wire, events: list[bytes], floor: Split) -> None:
 def _to_message(wire: Wire, pieces: list[bytes]) -> AssistantMessage:
     decoder, assembler = wire.StreamDecoder(), Assembler()
     for piece in pieces:
-        for event in decoder.feed(piece):
-            assembler.feed(event)
-    for event in decoder.close():
-        assembler.feed(event)
+        assembler.feed_all(decoder.feed(piece))
+    assembler.feed_all(decoder.close())
     return assembler.message()
 
 

@@ -387,6 +387,22 @@ def test_a_turn_without_a_word_is_a_message_too() -> None:
     assert assemble()[0].stop_reason is StopReason.UNKNOWN
 
 
+def test_events_that_arrive_together_are_told_as_one_by_one() -> None:
+    events: list[Event] = [
+        TextDelta(0, "a"),
+        TextDelta(0, "b"),
+        delta(1, "a", "read", '{"p"'),
+        TextDelta(0, "c"),
+        delta(1, args=":1}"),
+        END,
+    ]
+    one_by_one, together = Assembler(), Assembler()
+    told = [told for event in events for told in one_by_one.feed(event)]
+    assert together.feed_all(events) == told
+    assert together.message() == one_by_one.message()
+    assert together.message().text == "abc"
+
+
 def test_looking_at_the_message_changes_nothing() -> None:
     events: Iterable[Event] = [
         TextDelta(0, "a"),

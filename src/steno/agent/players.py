@@ -271,9 +271,7 @@ class RecordedStream:
 
 
 def _told(message: AssistantMessage) -> Iterator[Event]:
-    assembler = Assembler()
-    for event in tell(message):
-        yield from assembler.feed(event)
+    return iter(Assembler().feed_all(tell(message)))
 
 
 async def _until_stopped(play: Play) -> Never:

@@ -8,7 +8,7 @@ none, by a function that can be passed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Never, NoReturn, assert_never, final
 
 from msgspec.structs import replace
@@ -92,6 +92,17 @@ class Assembler:
             case _:
                 _refuse(event)
         return (event,)
+
+    def feed_all(self, events: Iterable[Event]) -> list[Event]:
+        """Take events that arrived together; return them told in full, as `feed` tells each."""
+        told: list[Event] = []
+        for event in events:
+            if type(event) is TextDelta and event.index == self._text_index:  # as in `feed`
+                self._add_text(event.text)
+                told.append(event)
+            else:
+                told += self.feed(event)
+        return told
 
     def message(self, stop_reason: StopReason | None = None) -> AssistantMessage:
         """Return what was said so far; after the end, all of it.

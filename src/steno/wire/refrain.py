@@ -142,17 +142,24 @@ class Refrain:
         return payload[start:-1].rstrip(b" "), _BLANKS + rb"\}"
 
     def _finder(self, before: bytes, head: bytes, tail: bytes, loose: bytes) -> _Find:
-        name = re.escape(before)
         if self._is_lasting:
-            return _compiled(name + re.escape(head), re.escape(tail) + loose)
+            return _compiled(before, head, tail, loose)
         # An id would make a pattern of its own of each answer, and compiling is dear: what is
         # around the text is taken by its length, and compared.
-        find: Any = _compiled(name + b"(.{%d})" % len(head), b"(.{%d})" % len(tail) + loose)
+        find: Any = _compiled(before, len(head), len(tail), loose)
         return lambda block: [
             word if start == head and end == tail else b"" for start, word, end in find(block)
         ]
 
 
 @lru_cache(maxsize=64)
-def _compiled(head: bytes, tail: bytes) -> Callable[[bytes], list[bytes]]:
-    return re.compile(head + _WORD + tail + rb"\n\n|.*\n").findall
+def _compiled(
+    before: bytes, head: bytes | int, tail: bytes | int, loose: bytes
+) -> Callable[[bytes], list[bytes]]:
+    """Return what finds words between what is known, or between so many bytes and so many."""
+    event = re.escape(before) + _known(head) + _WORD + _known(tail) + loose + rb"\n\n"
+    return re.compile(event + rb"|.*\n").findall
+
+
+def _known(part: bytes | int) -> bytes:
+    return re.escape(part) if isinstance(part, bytes) else b"(.{%d})" % part

@@ -145,6 +145,5 @@ def cut_short() -> CutShort:
 def assemble(events: list[Event]) -> AssistantMessage:
     """Make the message of a whole turn."""
     assembler = Assembler()
-    for event in events:
-        assembler.feed(event)
+    assembler.feed_all(events)
     return assembler.message()

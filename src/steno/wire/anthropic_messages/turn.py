@@ -206,7 +206,8 @@ class Turn:
                 raw = Opaque(kind=f"{EVENT}{kind or ''}", raw=mended.decode(), origin=NAME)
                 events.append(BlockAdded(self._latest, raw))
                 return
-        self._read_about(members)
+        if members:
+            self._read_about(members)
 
     def _read_message(self, members: Rest, events: list[Event]) -> None:
         """Read a message: a whole one, or the start of one, which may hold blocks as well."""
