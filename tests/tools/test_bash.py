@@ -155,6 +155,22 @@ def test_a_command_may_clean_up_when_its_time_is_over(
     assert text_of(output).startswith("clean\n[ended after ")
 
 
+@everywhere
+def test_every_process_is_asked_once_to_end(
+    workspace: Workspace, folder: Path, sandbox: Sandbox
+) -> None:
+    # Processes that stay give the others time for their handlers before a second signal could
+    # come; one has left the group.
+    (folder / "be").write_text('trap "echo $1 asked" TERM\nsleep 2 & wait; wait')
+    command = """
+        setsid bash be other &
+        for _ in $(seq 40); do (trap '' TERM; exec sleep 2) & done
+        . ./be first"""
+    limits = CommandLimits(timeout_s=1, grace_s=PATIENCE_S)
+    lines = text_of(run(make(workspace, sandbox, limits=limits), command)).splitlines()
+    assert sorted(line for line in lines if "asked" in line) == ["first asked", "other asked"]
+
+
 @pytest.mark.parametrize("seconds", [0, -1, 601])
 def test_a_time_limit_beyond_the_most_is_refused(workspace: Workspace, seconds: int) -> None:
     with pytest.raises(ToolFailed, match="timeout_s must be from 1 to 600"):

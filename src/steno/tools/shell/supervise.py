@@ -164,10 +164,13 @@ class _Watch:
         spares = self._specification["is_wrapped"] and number != signal.SIGKILL
         # The number of a process that was collected may soon be somebody else's. Where there is
         # no /proc, its group is all we know.
-        if not spares and (self._exit_code is None or not _HAS_PROC):
+        as_group = not spares and (self._exit_code is None or not _HAS_PROC)
+        if as_group:
             _signal(-self._pid, number)
         for pid in _descendants():
-            if not (spares and pid == self._pid):
+            # Once each: a second signal would run again the handler that cleans up.
+            is_told = as_group and _group(pid) == self._pid
+            if not is_told and not (spares and pid == self._pid):
                 _signal(pid, number)
 
     def _kill(self) -> None:
@@ -272,6 +275,13 @@ def _state(pid: int) -> tuple[bytes, int]:
     except OSError:
         return b"", 0
     return state, int(parent)
+
+
+def _group(pid: int) -> int | None:
+    """Return the group of a process; none if it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return None
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
