@@ -10,10 +10,10 @@ done
 import json
 from typing import Any
 
-from steno import InvalidRequest, ProtocolError, Request, StopReason
+from steno import InvalidRequest, ProtocolError, Request, StopReason, Text, ToolCall
 from steno.event import Event, Finished, TextDelta, ToolCallDelta
 from steno.message import AssistantMessage
-from steno.wire import Encoded
+from steno.wire import Encoded, Loss, LossCode
 from steno.wire import StreamDecoder as Decoder
 from steno.wire.fault import decode_error
 from steno.wire.ndjson import LineSplitter
@@ -73,8 +73,12 @@ def decode_request(data: bytes | str, *, provider: str = NAME) -> Request:
 
 def encode_request(request: Request, *, stream: bool | None = None) -> Encoded:
     lines: list[str] = []
-    for message in request.messages:
+    losses: list[Loss] = []
+    for number, message in enumerate(request.messages):
+        if not all(isinstance(block, Text | ToolCall) for block in message.content):
+            # What a wire has no word for it leaves out, and says so.
+            losses.append(Loss(LossCode.OPAQUE, f"messages[{number}]", "left out all but text"))
         word = f"result {message.tool_call_id}" if message.tool_call_id else str(message.role)
         lines += [f"{word} {json.dumps(message.text)}"] if message.text else []
         lines += [f"call {call.id} {call.name} {call.arguments}" for call in message.tool_calls]
-    return Encoded("\n".join(lines).encode())
+    return Encoded("\n".join(lines).encode(), tuple(losses))

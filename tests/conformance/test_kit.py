@@ -110,7 +110,9 @@ def test_the_command_succeeds_if_nothing_failed(capsys: pytest.CaptureFixture[st
     [
         ("no_such_module:X", "cannot be imported"),
         ("tests.conformance.test_kit:NOTHING", "cannot be imported"),
-        ("nonsense", "cannot be imported"),
+        ("speaking", "speaking: write MODULE:SPEAKER"),
+        ("speaking:", "speaking:: write MODULE:SPEAKER"),
+        (":Speaker", ":Speaker: write MODULE:SPEAKER"),
         ("tests.conformance.test_kit:NOT_A_SPEAKER", "is no Speaker"),
     ],
 )
@@ -158,6 +160,23 @@ def test_one_line_makes_a_test_of_every_case(tmp_path: Path) -> None:
     assert "test_wire[two_calls]" in run.stdout
     assert f"{len(STREAM_CASES)} passed" not in run.stdout  # those of the wire passed as well
     assert "test_provider" not in run.stdout.partition("short test summary")[2]
+
+
+@pytest.mark.parametrize("kit", ["conformance", "stores"])
+def test_without_pytest_the_tests_of_a_kit_say_what_to_install(kit: str) -> None:
+    code = f"""
+import sys
+sys.modules["pytest"] = None
+import steno.testing.{kit}
+try:
+    import steno.testing.{kit}.in_pytest
+except ImportError as exc:
+    print(exc)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert run.stdout == f"steno.testing.{kit}.in_pytest needs pytest: pip install pytest\n"
 
 
 # -- for speakers ----------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from steno import (
     ToolCall,
     ToolCallEnd,
 )
-from steno.errors import CutShort, RateLimited
+from steno.errors import CutShort, InvalidValue, RateLimited
 from steno.ports import Provider
 from steno.testing import (
     ReplayingProvider,
@@ -203,6 +203,30 @@ def test_a_recorded_whole_answer_is_read_as_one() -> None:
     recorded = Recorded((body[:20], body[20:]), content_type="application/json")
     found = answer(ReplayingProvider("openai_chat", [recorded]))
     assert (found.text, found.stop_reason) == ("Hi.", StopReason.END_TURN)
+
+
+@pytest.mark.parametrize(
+    ("recordings", "text"),
+    [
+        (CHUNK, "must be a list of bytes, Path or Recorded, not bytes"),
+        ("an.sse", "must be a list of bytes, Path or Recorded, not str"),
+        (7, "must be a list of bytes, Path or Recorded, not int"),
+        (["an.sse"], "each must be bytes, Path or Recorded, not str; a file is named by its Path"),
+        ([CHUNK, None], "each must be bytes, Path or Recorded, not NoneType"),
+    ],
+)
+def test_what_is_no_recording_is_refused_with_what_would_be(recordings: Any, text: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        ReplayingProvider("openai_chat", recordings)
+    assert str(caught.value) == f"recordings: {text}"
+
+
+def test_what_an_iterator_brings_is_looked_at_when_it_is_played() -> None:
+    recordings: Any = iter([CHUNK + END, "an.sse"])
+    provider = ReplayingProvider("openai_chat", recordings)
+    assert answer(provider).text == "Hello."
+    with pytest.raises(InvalidValue, match="recordings: each must be bytes"):
+        answer(provider)
 
 
 def test_recordings_that_ran_out_say_so() -> None:

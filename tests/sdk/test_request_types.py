@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, TypeAdapter
 
 from steno import (
     AssistantMessage,
@@ -20,6 +18,7 @@ from steno import (
     ToolResult,
 )
 from steno.wire import load_wire
+from tests.sdk.judging import accept
 
 PNG = Image(source=ImageData(b"\x89PNG\r\n\x1a\n"), mime_type="image/png")
 
@@ -51,23 +50,6 @@ REQUEST = Request(
     stop=("END",),
     tool_choice="auto",
 )
-
-
-def accept(type_: Any, value: Any) -> None:
-    """Let an SDK's type check a value; what it does not know is missing in what comes out."""
-    adapter: TypeAdapter[Any] = TypeAdapter(type_)
-    assert plain(adapter.validate_python(value)) == plain(value)
-
-
-def plain(value: Any) -> Any:
-    """Return what was validated as plain values: SDKs validate their lists as they are read."""
-    if isinstance(value, BaseModel):
-        return plain(value.model_dump(mode="json", by_alias=True, exclude_unset=True))
-    if isinstance(value, dict):
-        return {name: plain(member) for name, member in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return [plain(element) for element in value]
-    return value
 
 
 def body_of(wire: str) -> Any:

@@ -357,6 +357,16 @@ def test_usage_comes_with_the_end() -> None:
 
 
 @pytest.mark.requirement("S4-05")
+def test_what_was_counted_of_a_turn_that_was_cut_is_its_usage() -> None:
+    counted, in_the_end = Usage(input_tokens=3), Usage(input_tokens=3, output_tokens=5)
+    assembler = Assembler()
+    assembler.feed(TextDelta(0, "a"))
+    assert assembler.message(StopReason.ABORTED, usage=counted).usage == counted
+    assembler.feed(Finished(StopReason.END_TURN, "stop", in_the_end))
+    assert assembler.message(usage=counted).usage == in_the_end
+
+
+@pytest.mark.requirement("S4-05")
 def test_a_turn_that_was_cut_keeps_what_was_said() -> None:
     assembler = Assembler()
     for event in (TextDelta(0, "I will "), delta(0, "a", "read", '{"path": "RE')):

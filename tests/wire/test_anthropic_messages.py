@@ -27,7 +27,7 @@ from tests.wire.told import events_of, message_of, sse
 
 MODEL = "claude-1"
 NONE: tuple[Any, ...] = (None, [])
-START = {
+START: dict[str, Any] = {
     "type": "message_start",
     "message": {
         "id": "msg_1",
@@ -75,7 +75,7 @@ def read(*payloads: Any, **settings: Any) -> AssistantMessage:
 
 
 def whole(*blocks: dict[str, Any], reason: str = "end_turn", **settings: Any) -> AssistantMessage:
-    answer = START["message"] | {"content": blocks, "stop_reason": reason}  # type: ignore[operator] # a dict
+    answer = START["message"] | {"content": blocks, "stop_reason": reason}
     return decode_response(msgspec.json.encode(answer), **settings)
 
 
@@ -359,7 +359,7 @@ def test_unknown_members_are_kept_beside_the_message() -> None:
 def test_a_message_may_start_with_its_content() -> None:
     call = {"type": "tool_use", "id": "a", "name": "read", "input": {"p": 1}}
     about = {"content": [call], "stop_reason": "tool_use"}
-    first = {"type": "message_start", "message": START["message"] | about}  # type: ignore[operator] # a dict
+    first = {"type": "message_start", "message": START["message"] | about}
     message = message_of(events_of(anthropic_messages, sse(first, STOP)))
     assert only(message) == ToolCall(id="a", name="read", arguments='{"p":1}')
     assert message.stop_reason is StopReason.TOOL_USE

@@ -81,11 +81,33 @@ def test_tokens_are_totals_and_the_last_count_holds() -> None:
 def test_what_is_not_counted_again_stays_and_what_is_not_counted_is_none() -> None:
     assert read(*text(0, "Hi"), end()).usage == Usage(input_tokens=10, output_tokens=5)
     null = {"input_tokens": None, "cache_read_input_tokens": None, "output_tokens": 5}
-    assert read(*text(0, "Hi"), end(usage=null)).usage == Usage(output_tokens=5)
+    assert read(*text(0, "Hi"), end(usage=null)).usage == Usage(input_tokens=10, output_tokens=5)
     body = sse(
         *text(0, "Hi"), {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, STOP
     )
     assert message_of(events_of(anthropic_messages, body)).usage is None
+
+
+def test_null_takes_back_nothing_that_was_said_at_the_start() -> None:
+    begun = START["message"] | {"container": {"id": "box_1"}, "stop_details": None}
+    last = end() | {"context_management": None}
+    last["delta"] |= {"container": None, "stop_details": None}
+    body = sse({"type": "message_start", "message": begun}, *text(0, "Hi"), last, STOP)
+    decoder = StreamDecoder()
+    message = message_of(decoder.feed(body))
+    assert decoder.envelope["container"] == {"id": "box_1"}
+    assert decoder.envelope["stop_details"] is None
+    assert message.extras == {NAME: {"$form": {"container": "box_1"}}}
+
+
+def test_what_was_counted_before_an_answer_broke_off_is_known() -> None:
+    decoder = StreamDecoder()
+    assert decoder.usage is None
+    list(decoder.feed(sse(START, *text(0, "Hi"))))
+    assert decoder.usage == Usage(input_tokens=10, output_tokens=1)
+    with pytest.raises(CutShort):
+        list(decoder.close())
+    assert decoder.usage == Usage(input_tokens=10, output_tokens=1)
 
 
 def test_the_count_as_it_was_is_kept_beside_the_message() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -28,13 +29,21 @@ from steno import (
     ToolResult,
     UserMessage,
 )
-from steno.message import SystemMessage
+from steno.message import Message, SystemMessage
 from steno.wire import Encoded, LossCode, anthropic_messages, openai_chat, translate
-from steno.wire.anthropic_messages import DEFAULT_MAX_TOKENS, NAME, Encoder, encode_request
+from steno.wire.anthropic_messages import (
+    DEFAULT_MAX_TOKENS,
+    NAME,
+    Encoder,
+    decode_request,
+    encode_request,
+)
+from tests.wire.test_anthropic_messages import end, read, text
 
 MODEL = "claude-1"
 HI = ChatMessage.user("Hi")
 PNG = Image(source=ImageData(b"\x89PNG"), mime_type="image/png")
+USER = ChatMessage.user("Hi")
 SEAL = Seal(data="c2ln", provider="anthropic", api=NAME, model=MODEL)
 CALL = ToolCall(id="toolu_1", name="read_file", arguments='{"path" : "a.py"}')
 
@@ -443,3 +452,71 @@ def test_a_request_of_another_protocol_can_be_said() -> None:
     assert body["system"] == "Be brief."
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
     assert body["messages"][2]["content"][0]["tool_use_id"] == "call_1"
+
+
+# -- ids that several calls have -----------------------------------------------------------------
+
+
+def asked_twice(count: int) -> tuple[Message, ...]:
+    call = ToolCall(id="functions.read:0", name="read", arguments="{}")
+    turn = (AssistantMessage(content=(call,)), ToolResult.success("functions.read:0", "one"))
+    return (USER, *(turn * count), USER)
+
+
+def ids_in(body: Any) -> list[tuple[str, str]]:
+    blocks = [block for m in body["messages"] for block in m["content"] if isinstance(block, dict)]
+    uses = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+    return list(zip(uses, results, strict=True))
+
+
+def test_calls_of_one_id_are_told_apart_with_their_results() -> None:
+    pairs = ids_in(encode_request(Request(model="m", messages=asked_twice(3))).json)
+    assert all(use == result for use, result in pairs)
+    assert len(set(pairs)) == 3
+    shorter = ids_in(encode_request(Request(model="m", messages=asked_twice(2))).json)
+    assert shorter == pairs[:2]
+
+
+def test_calls_of_one_id_in_one_turn_get_their_results_in_order() -> None:
+    call = ToolCall(id="a", name="read", arguments="{}")
+    turn = AssistantMessage(content=(call, call))
+    results = (ToolResult.success("a", "one"), ToolResult.success("a", "two"))
+    body = encode_request(Request(model="m", messages=(USER, turn, *results))).json
+    pairs = ids_in(body)
+    assert pairs[0] == ("a", "a")
+    assert pairs[1][0] == pairs[1][1] != "a"
+
+
+def test_recorded_calls_of_one_id_are_written_as_they_were() -> None:
+    use = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "one"}
+    turn = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    messages = [{"role": "user", "content": "Hi"}, *turn, *turn]
+    body = {"model": "m", "max_tokens": 9, "messages": messages}
+    request = decode_request(json.dumps(body))
+    assert encode_request(request).json == body
+
+
+def test_a_forced_call_while_the_model_thinks_is_reported() -> None:
+    extras = {NAME: {"thinking": {"type": "enabled", "budget_tokens": 1024}}}
+    for choice, is_told in (("required", True), ("read", True), ("auto", False)):
+        request = Request(model="m", messages=(USER,), tool_choice=choice, extras=extras)
+        losses = [loss.place for loss in encode_request(request).losses]
+        assert losses == (["request.tool_choice"] if is_told else [])
+
+
+def test_a_block_whose_parts_we_cannot_put_together_is_reported_when_it_is_left_out() -> None:
+    block = {"type": "novel", "x": 1}
+    turn = read(
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "novel_delta", "y": "a"}},
+        {"type": "content_block_stop", "index": 0},
+        *text(1, "Well"),
+        end(),
+    )
+    encoded = encode_request(Request(model=MODEL, messages=(USER, turn, USER)))
+    assert [(loss.code, loss.place) for loss in encoded.losses] == [
+        (LossCode.OPAQUE, "messages[1].content[0]")
+    ]
+    assert encoded.json["messages"][1]["content"] == "Well"

@@ -6,9 +6,22 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from steno import ChatMessage, Request, SystemMessage, Text, ToolDefinition
+from steno import (
+    AssistantMessage,
+    ChatMessage,
+    Request,
+    StenoError,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    UserMessage,
+)
 from steno.wire import (
     WIRES,
     Encoded,
@@ -308,7 +321,7 @@ def test_what_was_to_come_in_pieces_still_is(source: str, target: str, is_stream
 @pytest.mark.parametrize("stream", ["yes", 1])
 def test_what_does_not_say_whether_to_stream_is_reported(stream: Any) -> None:
     assert losses_to("chat", stream=stream) == [
-        "request: left out what only openai_chat has a name for: stream (extras)"
+        "request: left out what is kept for openai_chat alone: stream (extras)"
     ]
 
 
@@ -318,7 +331,7 @@ def test_usage_at_the_end_of_a_stream_is_no_loss_where_nobody_has_to_ask_for_it(
     same = translate(openai_body(**counted), source=openai_chat, target=openai_chat)
     assert same.json == json.loads(openai_body(**counted))
     assert losses_to("chat", stream_options={"include_usage": False}) == [
-        "request: left out what only openai_chat has a name for: stream_options (extras)"
+        "request: left out what is kept for openai_chat alone: stream_options (extras)"
     ]
 
 
@@ -335,7 +348,7 @@ def test_that_an_item_is_a_message_is_no_loss(
     same = translate(recorded, source=openai_responses, target=openai_responses)
     assert same.json == json.loads(recorded)
     [*losses] = translate(recorded, source=openai_responses, target=flat).losses
-    lost = "messages[0]: left out what only openai_responses has a name for: role (extras)"
+    lost = "messages[0]: left out what is kept for openai_responses alone: role (extras)"
     assert list(map(str, losses)) == ([lost] if role == "developer" else [])
 
 
@@ -345,12 +358,12 @@ def test_what_else_an_item_says_is_reported_by_its_name() -> None:
     recorded = json.dumps({"model": "m", "input": [item, {"role": "user", "content": "Well?"}]})
     [loss] = translate(recorded, source=openai_responses, target=flat).losses
     assert loss.place == "messages[0].content[0]"
-    assert loss.done.endswith("only openai_responses has a name for: id")
+    assert loss.done.endswith("kept for openai_responses alone: id")
 
 
 def test_members_that_say_no_or_zero_are_a_loss() -> None:
     assert losses_to("chat", seed=0, logprobs=False) == [
-        "request: left out what only openai_chat has a name for: seed, logprobs (extras)"
+        "request: left out what is kept for openai_chat alone: seed, logprobs (extras)"
     ]
 
 
@@ -393,7 +406,7 @@ def test_our_own_json_says_whether_a_tool_is_strict(is_strict: bool) -> None:
 def test_a_strict_tool_with_an_open_schema_is_reported(target: str) -> None:
     tool = openai_tool({"type": "object", "properties": {"p": {"type": "string"}}}, strict=True)
     assert losses_to(target, tools=[tool]) == [
-        "request.tools[0]: left out what only openai_chat has a name for: strict (extras)"
+        "request.tools[0]: left out what is kept for openai_chat alone: strict (extras)"
     ]
 
 
@@ -407,4 +420,42 @@ def test_members_from_further_inside_are_reported_as_well() -> None:
     encoded = translate(json.dumps(body), source="anthropic_messages", target=flat)
     [loss] = encoded.losses
     assert (loss.code, loss.place) == (LossCode.EXTRAS, "request")
-    assert loss.done.endswith("only anthropic_messages has a name for: disable_parallel_tool_use")
+    assert loss.done.endswith("kept for anthropic_messages alone: disable_parallel_tool_use")
+
+
+# -- notes that nobody of ours wrote -------------------------------------------------------------
+
+NOTES = [
+    *("arguments", "content", "form", "function", "id", "inner", "item", "name", "parameters"),
+    *("parts", "place", "role", "summary", "system", "text", "tools", "type", "messages"),
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "absent", "string", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(NOTES), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+
+@pytest.mark.parametrize("name", list(WIRES))
+@given(
+    notes=st.lists(
+        st.dictionaries(st.sampled_from(NOTES), JSON, max_size=3), min_size=6, max_size=6
+    ),
+    items=st.lists(JSON, min_size=6, max_size=6),
+)
+def test_notes_that_steno_did_not_write_are_refused_and_break_nothing(
+    name: str, notes: list[Any], items: list[Any]
+) -> None:
+    extras = [{name: {"$form": n, "$item": i}} for n, i in zip(notes, items, strict=True)]
+    call = ToolCall(id="c1", name="read", arguments="{}", extras=extras[0])
+    answer = AssistantMessage(content=(Text("a", extras=extras[1]), call), extras=extras[2])
+    question = UserMessage((Text("b", extras=extras[3]),), extras=extras[4])
+    result = ToolResult.success("c1", "ok")
+    request = Request(model="m", messages=(question, answer, result), extras=extras[5])
+    try:
+        body = load_wire(name).encode_request(request).body
+    except StenoError:
+        return
+    assert json.loads(body)

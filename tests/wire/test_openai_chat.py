@@ -8,10 +8,14 @@ import msgspec
 import pytest
 
 from steno import (
+    AssistantMessage,
+    ChatMessage,
     InvalidToolCall,
     ProtocolError,
     ProviderError,
+    Request,
     StopReason,
+    Text,
     TextDelta,
     Thinking,
     ToolCall,
@@ -185,10 +189,12 @@ def test_a_seal_finds_the_thinking_and_not_a_call_of_the_same_number() -> None:
     assert [block.seal is not None for block in message.content] == [True, False, False]
 
 
+GOOGLE = {"google": {"thought_signature": "s"}}
+
+
 def test_members_of_a_call_that_we_have_no_name_for_go_with_it() -> None:
-    google = {"google": {"thought_signature": "s"}}
     message = decode(
-        chunk(tool_calls=[call(0, "a", name="read", arguments="{}") | {"extra_content": google}]),
+        chunk(tool_calls=[call(0, "a", name="read", arguments="{}") | {"extra_content": GOOGLE}]),
         chunk(
             tool_calls=[
                 {"index": 1, "id": "b", "type": "custom", "custom": {"name": "sql", "input": "sel"}}
@@ -198,9 +204,98 @@ def test_members_of_a_call_that_we_have_no_name_for_go_with_it() -> None:
         STOP,
     )
     first, second = message.tool_calls
-    assert first.extras == {"openai_chat": {"extra_content": google}}
+    assert first.extras == {"openai_chat": {"extra_content": GOOGLE}}
     assert (second.name, second.arguments) == ("sql", "select 1")
     assert second.extras == {"openai_chat": {"type": "custom"}}
+
+
+def test_members_of_a_call_in_a_whole_answer_go_with_it_and_back() -> None:
+    calls = [
+        call(None, "a", name="read", arguments="{}")
+        | {"type": "function", "extra_content": GOOGLE},
+        call(None, "b", name="read", arguments="{}") | {"type": "function"},
+        {"id": "c", "type": "custom", "custom": {"name": "sql", "input": "select 1"}},
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    answer = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    found = openai_chat.decode_response(msgspec.json.encode(answer))
+    assert [len(call.extras or {}) for call in found.tool_calls] == [1, 0, 1]
+    request = Request(model="m", messages=(ChatMessage.user("Well?"), found))
+    assert openai_chat.encode_request(request).json["messages"][1] == message
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"id": "a"}, {"extra_content": GOOGLE}, {"id": "a", "extra_content": GOOGLE}],
+    ids=["bare", "id", "members", "both"],
+)
+def test_members_of_a_call_without_an_index_go_with_it(more: dict[str, Any]) -> None:
+    first = call(None, "a", name="read", arguments='{"p"') | {"extra_content": GOOGLE}
+    message = decode(
+        chunk(tool_calls=[first]),
+        chunk(tool_calls=[call(None, arguments=":1}") | more]),
+        chunk(tool_calls=[call(None, "b", name="read", arguments="{}") | {"novel": 1}]),
+        STOP,
+    )
+    assert [(call.id, call.arguments, call.extras) for call in message.tool_calls] == [
+        ("a", '{"p":1}', {"openai_chat": {"extra_content": GOOGLE}}),
+        ("b", "{}", {"openai_chat": {"novel": 1}}),
+    ]
+
+
+def test_members_of_one_call_do_not_take_its_arguments_to_another() -> None:
+    message = decode(
+        chunk(tool_calls=[call(None, "a", name="f", arguments="{") | {"odd": 1}]),
+        chunk(tool_calls=[call(None, arguments="}")]),
+        chunk(tool_calls=[call(None, "b", name="g", arguments="{")]),
+        chunk(tool_calls=[call(None, arguments="}") | {"odd": 2}]),
+        STOP,
+    )
+    assert [(call.id, call.arguments, call.extras) for call in message.tool_calls] == [
+        ("a", "{}", {"openai_chat": {"odd": 1}}),
+        ("b", "{}", {"openai_chat": {"odd": 2}}),
+    ]
+
+
+def whole(*calls: dict[str, Any]) -> AssistantMessage:
+    message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
+    answer = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    return openai_chat.decode_response(msgspec.json.encode(answer))
+
+
+def sent_back(message: AssistantMessage) -> list[dict[str, Any]]:
+    request = Request(model="m", messages=(ChatMessage.user("Well?"), message))
+    calls: list[dict[str, Any]] = openai_chat.encode_request(request).json["messages"][1][
+        "tool_calls"
+    ]
+    return calls
+
+
+def test_calls_with_and_without_an_id_are_as_many_as_came() -> None:
+    nameless = call(None, name="f", arguments="{}") | {"odd": 1}
+    message = whole(nameless, nameless | {"id": "0"}, nameless | {"id": "1"})
+    assert [call.extras for call in message.tool_calls] == [{"openai_chat": {"odd": 1}}] * 3
+
+
+def test_members_of_a_function_go_back_into_it() -> None:
+    said = {"id": "a", "type": "function"}
+    function = {"name": "f", "arguments": "{}", "sig": "s", "id": "x", "type": "t"}
+    assert sent_back(whole(said | {"function": function})) == [said | {"function": function}]
+
+
+def test_an_id_that_is_none_does_not_go_back_beside_the_one_that_results_have() -> None:
+    message = whole({"id": 5, "type": "function", "function": {"name": "f", "arguments": "{}"}})
+    [call] = message.tool_calls
+    assert [sent["id"] for sent in sent_back(message)] == [call.id]
+
+
+@pytest.mark.parametrize("name", ["content", "reasoning_content", "reasoning"])
+def test_a_character_that_was_cut_in_two_is_whole_again(name: str) -> None:
+    body = sse(chunk(**{name: "FIRST"}), chunk(**{name: "SECOND"}), STOP, done=True)
+    body = body.replace(b"FIRST", b"\\ud83d").replace(b"SECOND", b"\\ude00")
+    [block] = message_of(events_of(openai_chat, body)).content
+    assert isinstance(block, Text | Thinking)
+    assert block.text == "\U0001f600"
 
 
 def test_what_comes_in_parts_beside_the_words_is_joined() -> None:
@@ -208,9 +303,48 @@ def test_what_comes_in_parts_beside_the_words_is_joined() -> None:
     chunks = [chunk(content=word, annotations=[word]) for word in "ab"]
     for number, found in enumerate(chunks):
         found["choices"][0]["logprobs"] = {"content": [number]}
-    list(decoder.feed(sse(*chunks, STOP, done=True)))
+    nothing_new = chunk(content="c")
+    nothing_new["choices"][0]["logprobs"] = {"content": None, "refusal": [2]}
+    list(decoder.feed(sse(*chunks, nothing_new, STOP, done=True)))
     assert decoder.envelope["annotations"] == ["a", "b"]
-    assert decoder.envelope["logprobs"] == {"content": [0, 1]}
+    assert decoder.envelope["logprobs"] == {"content": [0, 1], "refusal": [2]}
+
+
+@pytest.mark.parametrize("sources", [None, [], "none", {}])
+def test_sources_that_are_none_do_not_go_back(sources: object) -> None:
+    assert decode(chunk(content="Hi", annotations=sources), STOP).extras is None
+
+
+def test_thinking_that_two_members_say_otherwise_is_told_once_and_kept_beside() -> None:
+    decoder = openai_chat.StreamDecoder()
+    chunks = [chunk(reasoning_content=word, reasoning=f"{word}!") for word in ("Hm", " so")]
+    alike = chunk(reasoning_content=" it is", reasoning=" it is")
+    message = message_of(list(decoder.feed(sse(*chunks, alike, STOP, done=True))))
+    assert message.content == (Thinking("Hm so it is"),)
+    assert decoder.envelope["reasoning"] == "Hm! so!"
+
+
+def test_what_was_spoken_is_kept_and_its_id_goes_back() -> None:
+    decoder = openai_chat.StreamDecoder()
+    parts: list[dict[str, Any]] = [
+        {"id": "audio_1", "transcript": "Good "},
+        {"transcript": "day", "data": "AAAA"},
+        {"data": "BBBB"},
+        {"expires_at": 7},
+    ]
+    events = list(decoder.feed(sse(*[chunk(audio=part) for part in parts], STOP, done=True)))
+    spoken = {"id": "audio_1", "transcript": "Good day", "data": "AAAABBBB", "expires_at": 7}
+    assert decoder.envelope["audio"] == spoken
+    assert message_of(events).extras == {"openai_chat": {"audio": {"id": "audio_1"}}}
+
+
+def test_who_answers_is_said_by_the_first_chunk_that_says_it() -> None:
+    decoder = openai_chat.StreamDecoder()
+    prompt = {"id": "", "model": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]}
+    list(decoder.feed(sse(prompt, chunk(content="Hi"), chunk(content="!") | {"model": "m-2"})))
+    envelope = decoder.envelope
+    assert (envelope["id"], envelope["model"]) == ("chatcmpl-1", "m-1")
+    assert envelope["prompt_filter_results"] == [{"prompt_index": 0}]
 
 
 def test_thinking_that_is_counted_apart_is_part_of_the_output() -> None:

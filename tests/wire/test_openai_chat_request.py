@@ -32,6 +32,8 @@ from steno.message import AssistantMessage
 from steno.wire import LossCode, openai_chat
 from steno.wire.openai_chat import DIALECTS
 
+USER = ChatMessage.user("Hi")
+
 PNG = Image(source=ImageData(b"\x89PNG"), mime_type="image/png")
 
 
@@ -449,3 +451,35 @@ def test_an_answer_can_be_sent_back() -> None:
 def test_what_is_no_request_is_refused_with_its_place(data: str) -> None:
     with pytest.raises(InvalidRequest):
         openai_chat.decode_request(data)
+
+
+def sealed(data: str, model: str = "m") -> Thinking:
+    return Thinking("Hm", seal=Seal(data=data, provider="openai", api="openai_chat", model=model))
+
+
+def test_what_is_no_list_of_details_is_not_sent_as_one() -> None:
+    turn = AssistantMessage(content=(sealed("no JSON"), sealed('{"a":1}'), sealed('[{"b":1}]')))
+    encoded = openai_chat.encode_request(Request(model="m", messages=(USER, turn)))
+    assert encoded.json["messages"][1]["reasoning_details"] == [{"b": 1}]
+    assert [loss.place for loss in encoded.losses if loss.code is LossCode.SEAL] == [
+        "messages[1].content[0]",
+        "messages[1].content[1]",
+    ]
+
+
+def test_all_that_was_thought_goes_back_in_its_order() -> None:
+    turn = AssistantMessage(content=(sealed('[{"a":1}]'), Text("Well"), sealed('[{"b":1},2]')))
+    encoded = openai_chat.encode_request(Request(model="m", messages=(USER, turn)))
+    assert encoded.json["messages"][1]["reasoning_details"] == [{"a": 1}, {"b": 1}, 2]
+
+
+def test_a_server_without_custom_tools_gets_the_call_of_a_function() -> None:
+    extras = {"openai_chat": {"type": "custom"}}
+    call = ToolCall(id="a", name="sql", arguments='{"q":1}', extras=extras)
+    request = Request(model="m", messages=(USER, AssistantMessage(content=(call,))))
+    encoded = openai_chat.Encoder(DIALECTS["vllm"]).encode(request)
+    function = {"name": "sql", "arguments": '{"q":1}'}
+    assert encoded.json["messages"][1]["tool_calls"] == [
+        {"id": "a", "type": "function", "function": function}
+    ]
+    assert [loss.code for loss in encoded.losses] == [LossCode.TOOL]

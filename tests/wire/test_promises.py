@@ -20,7 +20,7 @@ from steno import (
     ToolResult,
 )
 from steno.errors import RateLimited
-from steno.wire import WIRES, Encoded, Wire, load_wire, translate
+from steno.wire import WIRES, Encoded, LossCode, Wire, load_wire, translate
 
 NAMES = ("openai_chat", "openai_responses", "anthropic_messages", "ollama_chat", "gemini", "chat")
 
@@ -54,6 +54,9 @@ def test_the_wires_are_those_that_are_promised() -> None:
     assert set(WIRES) == set(NAMES)
     with pytest.raises(InvalidValue, match="anthropic_messages, chat, gemini"):
         load_wire("morse")
+    for name in (".", ".morse", "tests..morse", "tests.", "a b.c"):
+        with pytest.raises(InvalidValue, match="that is no name"):
+            load_wire(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -144,3 +147,37 @@ def test_the_next_turn_begins_with_the_bytes_of_this_one(wire: Wire) -> None:
 
 def _first(count: int) -> Request:
     return msgspec.structs.replace(REQUEST, messages=REQUEST.messages[:count])
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "said", "expected"),
+    [
+        ("ollama_chat", "openai_chat", None, True),
+        ("openai_chat", "ollama_chat", None, False),
+        ("anthropic_messages", "ollama_chat", None, False),
+        ("openai_chat", "anthropic_messages", None, None),
+        ("ollama_chat", "openai_chat", False, False),
+        ("openai_chat", "ollama_chat", True, True),
+        ("gemini", "ollama_chat", None, None),
+    ],
+)
+def test_what_comes_in_pieces_still_does_whoever_has_to_say_so(
+    source: str, target: str, said: bool | None, expected: bool | None
+) -> None:
+    body = load_wire(source).encode_request(REQUEST, stream=said).body
+    assert translate(body, source=source, target=target).json.get("stream") == expected
+
+
+@pytest.mark.parametrize("name", ["gemini", "ollama_chat"])
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_results_that_will_be_mixed_up_are_reported(name: str, is_swapped: bool) -> None:
+    """Nothing but their order tells which of two calls a result is of, if those have no id."""
+    form: dict[str, Any] = {"gemini": {"id": None}, "ollama_chat": {"id": "absent"}}
+    extras = {name: {"$form": form[name]}}
+    calls = [ToolCall(id=id, name="read", arguments="{}", extras=extras) for id in "ab"]
+    results = [ToolResult.success(id, id) for id in ("ba" if is_swapped else "ab")]
+    turn = AssistantMessage(content=tuple(calls))
+    messages: tuple[Message, ...] = (ChatMessage.user("Hi"), turn, *results)
+    encoded = load_wire(name).encode_request(Request(model="m", messages=messages))
+    told = [loss.place for loss in encoded.losses if loss.code is LossCode.ORDER]
+    assert told == (["messages[2]"] if is_swapped else [])

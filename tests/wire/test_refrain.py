@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from steno import Event, StenoError, TextDelta, ThinkingDelta, ToolCallDelta
 from steno.wire import load_wire
+from steno.wire.openai_chat.turn import Turn
 from steno.wire.refrain import Refrain, Told
 
 Say = Callable[[str], bytes]
@@ -156,6 +157,80 @@ def test_other_events_among_the_words_are_read_in_full(odd: bytes) -> None:
     same_however_it_is_cut("anthropic_messages", [*words[:5], odd, *words[5:]])
 
 
+# -- members without a name ------------------------------------------------------------------
+
+
+def delta_with(word: str, **members: object) -> bytes:
+    return in_openai_chat("", delta={"content": word, **members})
+
+
+def choice_with(word: str, **members: object) -> bytes:
+    choice = {"index": 0, "delta": {"content": word}, **members}
+    return in_openai_chat("", choices=[choice])
+
+
+def named_last(word: str, model: str) -> bytes:
+    choice = {"index": 0, "delta": {"content": word}}
+    return in_event({"id": "x", "choices": [choice], "model": model})
+
+
+SAFE = {"hate": {"filtered": False, "severity": "safe"}}
+RISKY = {"hate": {"filtered": False, "severity": "low"}}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [delta_with(f" {n}", channel="final") for n in range(9)],
+        [delta_with(f" {n}", channel="final" if n % 4 else "analysis") for n in range(12)],
+        [delta_with(f" {n}", channel="analysis" if n in (0, 1, 2, 9) else "b") for n in range(12)],
+        [choice_with(f" {n}", content_filter_results=SAFE) for n in range(9)],
+        [choice_with(f" {n}", content_filter_results=SAFE if n % 3 else RISKY) for n in range(12)],
+        [choice_with(f" {n}", logprobs={"content": ["same"]}) for n in range(9)],
+        [delta_with(" a", audio={"transcript": "ha"}) for _ in range(9)],
+        [in_openai_chat(f" {n}", novel={"x": [n // 4]}) for n in range(12)],
+        [in_openai_chat(f" {n}", x_groq={"usage": {"prompt_tokens": 1}}) for n in range(9)],
+        [delta_with(f" {n}", novel=None if n % 2 else 1) for n in range(9)],
+        [named_last(f" {n}", "" if n < 4 else "gpt4") for n in range(9)],
+    ],
+    ids=[
+        "one",
+        "two",
+        "back",
+        "object",
+        "objects",
+        "list",
+        "speech",
+        "beside",
+        "usage",
+        "null",
+        "model",
+    ],
+)
+def test_members_without_a_name_are_kept_as_if_each_event_came_alone(events: list[bytes]) -> None:
+    def envelope(size: int) -> dict[str, object]:
+        decoder = load_wire("openai_chat").StreamDecoder()
+        for at in range(0, len(events), size):
+            list(decoder.feed(b"".join(events[at : at + size])))
+        return decoder.envelope
+
+    same_however_it_is_cut("openai_chat", events)
+    assert envelope(1) == envelope(2) == envelope(3) == envelope(5) == envelope(len(events))
+
+
+def test_members_that_are_as_they_were_are_no_news() -> None:
+    def payload(word: str, **members: object) -> bytes:
+        return choice_with(word, **members).removeprefix(b"data: ").strip()
+
+    turn = Turn("openai", None, is_whole=False)
+    assert turn.tell(payload(" a", novel=SAFE)) is None
+    turn.read(payload(" a", novel=SAFE), [])
+    assert turn.tell(payload(" b", novel=SAFE)) == Told(TextDelta, 0, " b")
+    assert turn.tell(payload(" b", novel=RISKY)) is None
+    turn.read(payload(" c", novel=RISKY), [])
+    assert turn.tell(payload(" b", novel=SAFE)) is None
+
+
 # -- the refrain itself ----------------------------------------------------------------------
 
 
@@ -164,12 +239,12 @@ def tell(payload: bytes) -> Told | None:
     return Told(TextDelta, 0, members["text"]) if set(members) <= {"id", "text"} else None
 
 
-def read(refrain: Refrain, *payloads: bytes) -> list[str] | None:
+def read(refrain: Refrain, *payloads: bytes) -> list[str]:
+    """Return the texts that were read; all that were not are still there."""
     events: list[Event] = []
     block = b"".join(b"data: %b\n\n" % payload for payload in payloads)
-    if not refrain.read(block, events):
-        assert events == []
-        return None
+    rest = refrain.read(block, events)
+    assert rest == b"".join(b"data: %b\n\n" % payload for payload in payloads[len(events) :])
     return [event.text for event in events if isinstance(event, TextDelta)]
 
 
@@ -186,14 +261,38 @@ def test_events_like_the_last_one_are_not_read_in_full_again() -> None:
     learned = len(asked)
     assert read(refrain, *[b'{"id":1,"text":"d"}'] * 50) == ["d"] * 50
     assert len(asked) == learned
-    assert read(refrain, b'{"id":1,"text":"b"}', b'{"id":2,"text":"c"}') is None
+    assert read(refrain, b'{"id":2,"text":"b"}', b'{"id":1,"text":"c"}') == []
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b'{"id":1,"text":"%b"}',
+        b'{"id":1,"delta":{"text":"%b"}  }',
+        b'{"id":1,"delta":{"text":"%b"},"padding":"abc"}',
+    ],
+)
+@pytest.mark.parametrize("odd", [b"{}", b'{"id":2,"text":"x"}', b'{"id":2,"delta":{"text":"x"}}'])
+@pytest.mark.parametrize("place", range(6))
+def test_what_comes_before_something_new_is_read_and_the_rest_is_left(
+    framing: bytes, odd: bytes, place: int
+) -> None:
+    def tell_either(payload: bytes) -> Told | None:
+        members = json.loads(payload)
+        return tell(json.dumps(members.get("delta", members)).encode())
+
+    refrain = Refrain(tell_either)
+    refrain.note(b"data: " + framing % b"a", framing % b"a")
+    payloads = [framing % word for word in (b"b", b"c", b"d", b"e", b"f")]
+    payloads[place:place] = [odd]
+    assert read(refrain, *payloads) == ["b", "c", "d", "e", "f"][:place]
 
 
 def test_a_text_that_stands_elsewhere_as_well_is_found_where_it_belongs() -> None:
     refrain = Refrain(tell)
     refrain.note(b'data: {"id":"text","text":"text"}', b'{"id":"text","text":"text"}')
     assert read(refrain, b'{"id":"text","text":"b"}', b'{"id":"text","text":"c"}') == ["b", "c"]
-    assert read(refrain, b'{"id":"b","text":"text"}', b'{"id":"b","text":"text"}') is None
+    assert read(refrain, b'{"id":"b","text":"text"}', b'{"id":"b","text":"text"}') == []
 
 
 def test_who_never_repeats_himself_is_not_asked_forever() -> None:
@@ -206,7 +305,7 @@ def test_who_never_repeats_himself_is_not_asked_forever() -> None:
     refrain = Refrain(listen)
     for _ in range(100):
         refrain.note(b"data: {}", b"{}")
-        assert read(refrain, b"{}", b"{}") is None
+        assert read(refrain, b"{}", b"{}") == []
     assert len(asked) < 10
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import chain
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.errors import ProtocolError
+from steno import TextDelta
+from steno.errors import ProtocolError, ProviderError
+from steno.wire import load_wire
 from steno.wire.ndjson import LineSplitter
+from steno.wire.pieces import MAX_BYTES
 from steno.wire.sse import ErrorPayload, EventSplitter
 
 
@@ -73,6 +77,11 @@ def test_events_that_forget_the_empty_line_between_them_are_told_apart() -> None
     assert payloads(b'data: {"a":1}\ndata: {"b":2}\n\n') == [b'{"a":1}', b'{"b":2}']
 
 
+@pytest.mark.parametrize("line", [b"data:", b"data: ", b"data:\ndata: "])
+def test_an_event_without_data_is_none(line: bytes) -> None:
+    assert payloads(line + b"\n\ndata: {}\n\n") == [b"{}"]
+
+
 def test_the_space_behind_the_colon_may_be_missing() -> None:
     assert payloads(b"data:{}\n\n") == [b"{}"]
 
@@ -89,7 +98,33 @@ def test_the_space_behind_the_colon_may_be_missing() -> None:
 def test_an_error_is_known_by_its_name(body: bytes) -> None:
     [payload] = payloads(body)
     assert type(payload) is ErrorPayload
-    assert payload == b'{"code":500}'
+    assert payload.data == b'{"code":500}'
+
+
+@pytest.mark.parametrize(
+    ("wire", "data"),
+    [
+        ("openai_chat", b'{"choices":[{"index":0,"delta":{"content":"Hi"}}]}'),
+        ("openai_chat", b"{}"),
+        (
+            "anthropic_messages",
+            b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}',
+        ),
+        (
+            "openai_responses",
+            b'{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"Hi"}',
+        ),
+        ("gemini", b'{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}'),
+    ],
+)
+@pytest.mark.parametrize("end", [b"\n\n", b""], ids=["ended", "cut"])
+def test_what_is_named_an_error_is_one_even_if_its_data_looks_like_an_answer(
+    wire: str, data: bytes, end: bytes
+) -> None:
+    decoder = load_wire(wire).StreamDecoder()
+    told = chain(decoder.feed(b"event: error\ndata: " + data + end), decoder.close())
+    with pytest.raises(ProviderError):
+        next(told)
 
 
 def test_a_bare_body_in_the_stream_is_a_payload() -> None:
@@ -119,6 +154,17 @@ def test_an_event_without_end_is_refused_and_not_kept_forever(piece: bytes) -> N
 def test_many_events_are_no_event_without_end() -> None:
     splitter = EventSplitter(max_bytes=1_000)
     assert sum(len(splitter.feed(b"event: a\nid: 1\ndata: xx\n\n" * 9)) for _ in range(100)) == 900
+
+
+@pytest.mark.parametrize("first", [0, 2_000_000], ids=["in one piece", "in two"])
+def test_what_comes_before_an_event_without_end_is_told_first(first: int) -> None:
+    good = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'
+    body = good + b"data: " + b"x" * MAX_BYTES + b"\n\n" + good
+    decoder = load_wire("openai_chat").StreamDecoder()
+    told = chain(decoder.feed(body[:first]), decoder.feed(body[first:]))
+    assert next(told) == TextDelta(0, "Hi")
+    with pytest.raises(ProtocolError, match="without an end"):
+        next(told)
 
 
 def test_lines_are_given_out_whole() -> None:

@@ -30,7 +30,7 @@ from steno.event import (
     ToolCallEnd,
 )
 from steno.message import AssistantBlock, AssistantMessage
-from steno.usage import StopReason
+from steno.usage import StopReason, Usage
 from steno.value import replace_lone_surrogates
 
 
@@ -100,15 +100,20 @@ class Assembler:
             if type(event) is TextDelta and event.index == self._text_index:  # as in `feed`
                 self._add_text(event.text)
                 told.append(event)
+            elif type(event) is ToolCallDelta:
+                told += self._grow_call(event)
             else:
                 told += self.feed(event)
         return told
 
-    def message(self, stop_reason: StopReason | None = None) -> AssistantMessage:
+    def message(
+        self, stop_reason: StopReason | None = None, *, usage: Usage | None = None
+    ) -> AssistantMessage:
         """Return what was said so far; after the end, all of it.
 
         `stop_reason` says why there is no more where the model did not get to: aborted, error.
-        A call whose arguments had not even begun then is one that nobody can run.
+        A call whose arguments had not even begun then is one that nobody can run. `usage` is what
+        was counted by then; the end counts by itself.
         """
         finished = self._finished
         is_cut = finished is None and stop_reason is not None
@@ -118,7 +123,7 @@ class Assembler:
             content=tuple([block for block in blocks if block is not None]),
             stop_reason=stop_reason or (finished.stop_reason if finished else StopReason.UNKNOWN),
             raw_stop_reason=None if raw is None else replace_lone_surrogates(raw),
-            usage=finished.usage if finished else None,
+            usage=finished.usage if finished else usage,
             extras=self._extras,
         )
 
@@ -189,32 +194,31 @@ class Assembler:
         return (ToolCallDelta(call.number, late_id, late_name),) if late_name else ()
 
     def _grow_call(self, event: ToolCallDelta) -> tuple[Event, ...]:
-        id, name, fragment = event.id or None, event.name or None, event.arguments_delta or ""
-        if event.id is event.name is None and fragment and event.index is not None:
-            call = self._call_by_index.get(event.index)
+        index, fragment = event.index, event.arguments_delta or ""
+        if event.id is event.name is None and index is not None and fragment:
+            call = self._call_by_index.get(index)
             if call is not None and not call.has_ended:  # nearly always: more of the same
                 call.built = None
                 call.parts.append(fragment)
                 number = call.number
-                return (
-                    event if number == event.index else ToolCallDelta(number, None, None, fragment),
-                )
-        call = self._route(event.index, id, name, fragment)
+                return (event if number == index else ToolCallDelta(number, None, None, fragment),)
+        id, name = event.id or None, event.name or None
+        call = self._route(index, id, name, fragment)
         if call is None:
-            begun = self._open(event.index, id, name)
+            begun = self._open(index, id, name)
             if not fragment:
                 return (begun,)
             self._calls[-1].parts.append(fragment)
             return begun, ToolCallDelta(begun.index, arguments_delta=fragment)
-        if event.index is not None and call.index is None:
-            call.index = event.index
-            self._call_by_index[event.index] = self._latest_at[event.index] = call
+        if index is not None and call.index is None:
+            call.index = index
+            self._call_by_index[index] = self._latest_at[index] = call
         id, name = self._adopt(call, id, name)
         if call.has_ended and not fragment.strip() and not (id or name):
             return ()  # blanks behind the end change nothing
         call.built, call.has_ended = None, False
         call.parts.append(fragment)
-        if event.index == call.number and event.id == id and event.name == name:
+        if index == call.number and event.id == id and event.name == name:
             return (event,)
         return (ToolCallDelta(call.number, id, name, fragment or None),)
 
@@ -231,7 +235,7 @@ class Assembler:
         if call is None and self._calls:
             call = self._calls[-1]
             if index is not None and call.index is not None:
-                return None  # a new index beside one that is in use
+                return None  # a new index beside one that is in use; its name may come last
         if call is None or (id is not None and call.id is not None):
             return None  # nothing is open, or a new id: a new call, even under a used index
         return None if self._starts_another(call, name, fragment) else call

@@ -122,10 +122,10 @@ Draft: TypeAlias = Words | Call | Image | Opaque
 
 
 def add_extras(found: Extras | None, news: Mapping[str, Mapping[str, Any]]) -> Extras:
-    """Return members of wires with more of them; the later ones hold."""
-    merged: Extras = found or {}
+    """Add members to those of their wires; the later ones hold."""
+    merged: Extras = {} if found is None else found
     for wire, members in news.items():
-        merged[wire] = {**merged.get(wire, {}), **members}
+        merged.setdefault(wire, {}).update(members)
     return merged
 
 

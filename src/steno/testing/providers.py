@@ -13,11 +13,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from msgspec.structs import replace
 
-from steno.errors import CutShort
+from steno.errors import CutShort, InvalidValue
 from steno.event import Event, Finished
 from steno.message import AssistantMessage, ChatMessage
 from steno.ports import Stream
@@ -170,6 +170,7 @@ def _with_stop_reason(message: AssistantMessage) -> AssistantMessage:
 
 Recording: TypeAlias = bytes | Path | Recorded
 """The body of an answer, a file that holds one, or one with status, headers and waits."""
+_RECORDINGS: Final = "bytes, Path or Recorded"
 
 
 @final
@@ -183,7 +184,12 @@ class ReplayingProvider:
     """
 
     def __init__(self, wire: str | Wire, recordings: Iterable[Recording]) -> None:
-        """Take the wire, by name or a module of your own, and the answers in order."""
+        """Take the wire, by name or a module of your own, and the answers in order.
+
+        An iterator is asked for the next answer when it is needed. Raises InvalidValue for what
+        is no recording; where an iterator brings it, reading raises it.
+        """
+        _check_all(recordings)
         self._wire = load_wire(wire) if isinstance(wire, str) else wire
         self._recordings = map(_recorded, recordings)
         self.requests: list[Request] = []
@@ -252,7 +258,24 @@ class _ReplayedSource:
         return b"".join(pieces)
 
 
+def _check_all(recordings: object) -> None:
+    if isinstance(recordings, (bytes, str)) or not isinstance(recordings, Iterable):
+        kind = type(recordings).__name__
+        raise InvalidValue(f"recordings: must be a list of {_RECORDINGS}, not {kind}")
+    if isinstance(recordings, Sequence):
+        for recording in recordings:
+            _check(recording)
+
+
+def _check(recording: object) -> None:
+    if not isinstance(recording, (bytes, Path, Recorded)):
+        hint = "; a file is named by its Path" if isinstance(recording, str) else ""
+        kind = type(recording).__name__
+        raise InvalidValue(f"recordings: each must be {_RECORDINGS}, not {kind}{hint}")
+
+
 def _recorded(recording: Recording) -> Recorded:
+    _check(recording)
     if isinstance(recording, Recorded):
         return recording
     body = recording.read_bytes() if isinstance(recording, Path) else recording

@@ -14,7 +14,7 @@ from typing import Final, Protocol, cast
 from steno.errors import InvalidValue, ProviderError
 from steno.message import AssistantMessage
 from steno.request import Request
-from steno.wire.extras import take_stream
+from steno.wire.extras import is_streamed, take_stream
 from steno.wire.report import Encoded, Loss, LossCode
 from steno.wire.stream import StreamDecoder
 from steno.wire.writing import Encoder
@@ -102,12 +102,19 @@ def _import_wire(name: str) -> Wire:
                 " or a module of yours as package.module"
             )
         name = f"steno.wire.{name}"
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise InvalidValue(
+            f"wire: that is no name; one of {', '.join(WIRES)}, or a module as package.module"
+        )
     try:
         return cast("Wire", import_module(name))
     except ModuleNotFoundError as exc:
         if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
             raise  # it is there, and misses something itself
-        raise InvalidValue("wire: there is no module of that name to import") from exc
+        raise InvalidValue(
+            "wire: there is no module of that name to import;"
+            " if it is in the current folder, set PYTHONPATH=."
+        ) from exc
 
 
 def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> Encoded:
@@ -127,4 +134,7 @@ def retell(request: Request, *, source: Wire, target: Wire) -> Encoded:
     stream = None
     if source.NAME != target.NAME:
         request, stream = take_stream(request, source.NAME)
+        meant, heard = (is_streamed(stream, wire.NAME) for wire in (source, target))
+        if meant != heard and None not in (meant, heard):
+            stream = meant  # what one understands without a word, the other has to be told
     return target.encode_request(request, stream=stream)

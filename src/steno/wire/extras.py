@@ -5,11 +5,12 @@ Extras add to what is said and never contradict it. Members that say nothing are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from steno.errors import InvalidRequest
 from steno.json_object import JsonObject, expose
 from steno.request import Request
 from steno.value import Sendable
@@ -20,6 +21,13 @@ FORM: Final = "$form"
 _OURS: Final = "$"
 """What the names begin with that we give to members."""
 _MOST_NAMES: Final = 8
+_WITHOUT_A_WORD: Final = {
+    "anthropic_messages": False,
+    "ollama_chat": True,
+    "openai_chat": False,
+    "openai_responses": False,
+}
+"""Whether an answer comes in pieces if nobody says so."""
 
 
 def extras_of(value: Sendable, wire: str, losses: Losses, *, at: str = "") -> dict[str, Any]:
@@ -38,10 +46,38 @@ def extras_for(value: Sendable, wire: str) -> Mapping[str, Any]:
     return expose(found) if isinstance(found, JsonObject) else {}
 
 
+def take_inner(extras: dict[str, Any], name: str) -> dict[str, Any]:
+    """Take out the members that belong further inside, under a name; what is no object stays."""
+    inner = extras.get(name)
+    if not isinstance(inner, dict):
+        return {}
+    del extras[name]
+    return inner
+
+
+def take_form(extras: dict[str, Any]) -> dict[str, Any]:
+    """Take the notes on how a value was written out of its extras; what is no note says nothing."""
+    form = extras.pop(FORM, None)
+    return form if isinstance(form, dict) else {}
+
+
 def form_of(value: Sendable, wire: str) -> dict[str, Any]:
     """Return the notes on how a value was written where it was recorded."""
     form = extras_for(value, wire).get(FORM)
     return form if isinstance(form, dict) else {}
+
+
+def refuse_notes(values: Iterable[object], wire: str, *, at: str) -> None:
+    """Refuse values that cannot be written, if they hold notes of ours: nobody else writes those.
+
+    Raises InvalidRequest.
+    """
+    for value in values:
+        if isinstance(value, Sendable):
+            names = [name for name in extras_for(value, wire) if name.startswith(_OURS)]
+            if names:
+                advice = "which steno alone writes; leave it out"
+                raise InvalidRequest(f"{at}: the extras for {wire} misuse {names[0]}, {advice}")
 
 
 def replace_extras(request: Request, wire: str, members: Mapping[str, Any]) -> Request:
@@ -56,6 +92,14 @@ def take_stream(request: Request, wire: str) -> tuple[Request, bool | None]:
     if not isinstance(stream, bool):
         return request, None
     return replace_extras(request, wire, members), stream
+
+
+def is_streamed(stream: bool | None, wire: str) -> bool | None:
+    """Tell whether a body asks for an answer in pieces, with or without a word about it.
+
+    None where the body cannot say: in some protocols the address does.
+    """
+    return _WITHOUT_A_WORD.get(wire) if stream is None else stream
 
 
 def merge_extras(
@@ -73,7 +117,7 @@ def note_repeated(
     names = [
         name
         for name, member in extras.items()
-        if name in said and _says(member) and member != said[name]
+        if name in said and says(member) and member != said[name]
     ]
     if names:
         done = f"left out extras for what the request says itself: {_listed(names)}"
@@ -95,16 +139,16 @@ def _note_lost(value: Sendable, wire: str, losses: Losses, at: str) -> None:
         name
         for found in (members, *inner)
         for name, member in found.items()
-        if name not in (FORM, "tools", *ours) and _says(member) and member != said.get(name)
+        if name not in (FORM, "tools", *ours) and says(member) and member != said.get(name)
     ]
     if names:
-        done = f"left out what only {wire} has a name for: {_listed(names)}"
+        done = f"left out what is kept for {wire} alone: {_listed(names)}"
         losses.note(LossCode.EXTRAS, done, at=at)
-    if _says(members.get("tools")) or _says(form.get("tools")):
+    if says(members.get("tools")) or says(form.get("tools")):
         losses.note(LossCode.TOOL, f"left out tools that only {wire} knows", at=f"{at}.tools")
 
 
-def _says(member: object) -> bool:
+def says(member: object) -> bool:
     """Tell whether a member says anything: nobody misses null, `""`, `[]` or `{}`."""
     return member not in (None, "", [], {})
 

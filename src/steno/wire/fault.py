@@ -79,7 +79,7 @@ def decode_error(
     severity = status if status >= 400 else _severity(said)
     cls, retryable = _judge(severity, said)
     return cls(
-        said.message or f"the provider answered with status {status} and no explanation",
+        said.message or "the provider answered with an error and no explanation",
         status=status,
         type=said.type,
         code=said.code,

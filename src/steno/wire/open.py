@@ -8,16 +8,30 @@ it needs and loses nothing, however a server extends its format.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import lru_cache
 from types import UnionType
-from typing import Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    final,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec import Raw, Struct
 
 from steno.errors import ProtocolError
 from steno.json_object import check_depth, replace_lone_escapes
+from steno.wire.extras import FORM
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Open")
@@ -29,23 +43,43 @@ _BOM: Final = b"\xef\xbb\xbf"
 NOT_AS_EXPECTED: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """What decoding JSON may raise."""
 
+if TYPE_CHECKING:
+    _Kept: TypeAlias = Rest | None
+else:
+
+    class _Kept:
+        """What no JSON is read as: what a server calls `rest` is without a name here as well."""
+
 
 class Open(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
     """The base of what wires read."""
 
-    rest: Rest | None = msgspec.field(default=None, name="$rest")
+    rest: _Kept = None
     """Members without a name here, as they came."""
 
 
 def reader(cls: type[S], what: str) -> Callable[[bytes | Raw], S]:
     """Return a function that reads JSON as `cls`; `what` names it in a ProtocolError."""
     decode = msgspec.json.Decoder(cls).decode
+    read_by_member = slow_reader(cls, what)
 
     def read(data: bytes | Raw) -> S:
         try:
             return decode(data)
         except NOT_AS_EXPECTED:
-            return _read_whole(data, cls, what)
+            return read_by_member(data)
+
+    return read
+
+
+def slow_reader(cls: type[S], what: str) -> Callable[[bytes | Raw], S]:
+    """Return the same for what the strict decoder is known to stumble over: it is not tried."""
+
+    def read(data: bytes | Raw) -> S:
+        try:
+            return _read_open(data, cls)
+        except (*NOT_AS_EXPECTED, TypeError) as exc:
+            raise ProtocolError(f"{what}: {explain(exc)}") from None
 
     return read
 
@@ -62,10 +96,16 @@ def read_as(data: bytes | Raw | None, hint: type[T]) -> T | None:
     """Read a value if it is there and of that type."""
     if data is None:
         return None
+    decode: Callable[[bytes | Raw], T] = _decoder(cast("Any", hint))
     try:
-        return msgspec.json.decode(data, type=hint)
+        return decode(data)
     except NOT_AS_EXPECTED:
         return None
+
+
+@lru_cache(maxsize=128)
+def _decoder(hint: Any) -> Callable[[bytes | Raw], Any]:
+    return msgspec.json.Decoder(hint).decode
 
 
 def text_of(data: bytes | Raw) -> str:
@@ -86,14 +126,24 @@ def _parsed(text: Raw) -> Any:
 
 
 def parsed_extras(rest: Mapping[str, Raw] | None) -> dict[str, Any]:
-    """Return members as Python values that extras can hold; what is too deep for them stays text."""
+    """Return members as Python values that extras can hold; what is too deep for them stays text.
+
+    Raises ProtocolError for a name of ours, under which notes of ours would be looked for.
+    """
     found = parsed(rest)
+    refuse_our_names(found)
     for name, value in found.items():
         try:
             check_depth({"": {"": {"": value}}})  # so deep it may come to stand
         except RecursionError:
             found[name] = text_of((rest or {})[name])
     return found
+
+
+def refuse_our_names(members: Container[str]) -> None:
+    """Refuse members of an answer that would be taken for ours. Raises ProtocolError."""
+    if FORM in members:
+        raise ProtocolError(f"answer: a member of the name {FORM} is ours alone")
 
 
 def mend(data: bytes, what: str) -> bytes:
@@ -108,15 +158,31 @@ def mend(data: bytes, what: str) -> bytes:
     return replace_lone_escapes(data.removeprefix(_BOM).rstrip())[0]
 
 
+@final
+class Halves:
+    """JSON as it was before `mend`: half of a pair in it may be waiting for the next chunk."""
+
+    def __init__(self, data: bytes) -> None:
+        """Read it once, whatever is looked for in it."""
+        try:
+            self._found: Any = json.loads(data.removeprefix(_BOM))  # msgspec takes no halves
+        except (ValueError, RecursionError):
+            self._found = None
+
+    def at(self, *path: str | int) -> str | None:
+        """Return the text at a path; None if there is none."""
+        found = self._found
+        try:
+            for name in path:
+                found = found[name]
+        except (LookupError, TypeError):
+            return None
+        return found if isinstance(found, str) else None
+
+
 def text_with_halves(data: bytes, *path: str | int) -> str | None:
-    """Return the text at a path as it was before `mend`: half a pair may be the next chunk's."""
-    try:
-        found = json.loads(data.removeprefix(_BOM))  # msgspec takes no halves
-        for name in path:
-            found = found[name]
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return None
-    return found if isinstance(found, str) else None
+    """Return the only text that is looked for in JSON, as it was before `mend`."""
+    return Halves(data).at(*path)
 
 
 def explain(exc: Exception) -> str:
@@ -132,6 +198,8 @@ def explain(exc: Exception) -> str:
 
 # -- the slow path ---------------------------------------------------------------------------
 
+_NULL: Final = Raw(b"null")
+
 _members = msgspec.json.Decoder(Rest).decode
 _elements = msgspec.json.Decoder(list[Raw]).decode
 
@@ -140,17 +208,8 @@ class _Field(NamedTuple):
     """How to read one member."""
 
     attribute: str
-    hint: Any
-    nested: type[Open] | None
-    is_list: bool
+    read: Callable[[Raw], Any]
     is_required: bool
-
-
-def _read_whole(data: bytes | Raw, cls: type[S], what: str) -> S:
-    try:
-        return _read_open(data, cls)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as exc:
-        raise ProtocolError(f"{what}: {explain(exc)}") from None
 
 
 def _read_open(data: bytes | Raw, cls: type[S]) -> S:
@@ -163,7 +222,7 @@ def _read_open(data: bytes | Raw, cls: type[S]) -> S:
             rest[name] = text
             continue
         try:
-            known[field.attribute] = _read_field(text, field)
+            known[field.attribute] = field.read(text)
         except msgspec.ValidationError:
             if field.is_required:
                 raise
@@ -171,29 +230,33 @@ def _read_open(data: bytes | Raw, cls: type[S]) -> S:
     return cls(**known, rest=rest or None)
 
 
-def _read_field(text: Raw, field: _Field) -> Any:
-    if field.nested is None or bytes(text) == b"null":
-        return msgspec.json.decode(text, type=field.hint)
-    if field.is_list:
-        return [_read_open(element, field.nested) for element in _elements(text)]
-    return _read_open(text, field.nested)
-
-
 @lru_cache(maxsize=128)
 def _fields(cls: type[Open]) -> dict[str, _Field]:
     hints = get_type_hints(cls, include_extras=True)
-    found: dict[str, _Field] = {}
-    for info in msgspec.structs.fields(cls):
-        if info.name == "rest":
-            continue
-        hint = hints[info.name]
-        options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        lists = [get_args(option)[0] for option in options if get_origin(option) is list]
-        nested = [o for o in (*options, *lists) if isinstance(o, type) and issubclass(o, Open)]
-        found[info.encode_name] = _Field(
-            info.name, hint, nested[0] if nested else None, bool(lists), info.required
-        )
-    return found
+    return {
+        info.encode_name: _Field(info.name, _field_reader(hints[info.name]), info.required)
+        for info in msgspec.structs.fields(cls)
+        if info.name != "rest"
+    }
+
+
+def _field_reader(hint: Any) -> Callable[[Raw], Any]:
+    decode = _decoder(hint)
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    lists = [get_args(option)[0] for option in options if get_origin(option) is list]
+    nested = [o for o in (*options, *lists) if isinstance(o, type) and issubclass(o, Open)]
+    if not nested:
+        return decode
+    cls = nested[0]
+
+    def read(text: Raw) -> Any:
+        if text == _NULL:
+            return decode(text)
+        if lists:
+            return [_read_open(element, cls) for element in _elements(text)]
+        return _read_open(text, cls)
+
+    return read
 
 
 # -- back again ------------------------------------------------------------------------------

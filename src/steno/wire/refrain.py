@@ -8,18 +8,18 @@ What is not the same again is read in full: nothing is guessed, nothing is passe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from itertools import repeat
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import msgspec
 from msgspec.json import encode
 
-from steno.event import Event, ToolCallDelta
+from steno.event import Event, TextDelta, ThinkingDelta, ToolCallDelta
 from steno.wire.open import NOT_AS_EXPECTED
 
-_WORD: Final = rb'([^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*)'
+_WORD: Final = rb'(?!")[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*'
+"""What stands between two quotes; an empty text may mean something else to a wire."""
 _PADDING: Final = rb"[A-Za-z0-9]*"
 """What providers fill events up with, so that their lengths give nothing away."""
 _find_padding: Final = re.compile(rb'"(%b)"\}\Z' % _PADDING).search
@@ -32,18 +32,17 @@ _is_plain: Final = re.compile(rb"(?:event: .*\n)?data: \{.*\}").fullmatch
 # What a server may cost us that has nothing of the kind, or means ill.
 _LONGEST_EVENT: Final = 2048
 _LARGEST_BLOCK: Final = 65_536
+_LARGEST_INDEX: Final = 1 << 32
 _MOST_PLACES: Final = 8
 _MOST_FAILURES: Final = 8
 _NEVER: Final = 1 << 62
 
-_decode_texts: Final = msgspec.json.Decoder(list[str]).decode
-
-_Find: TypeAlias = Callable[[bytes], Sequence[bytes]]
-"""Returns the word of each event; an empty one, or none at all, if there is anything new."""
+_Find: TypeAlias = Callable[[bytes], tuple[list[bytes], bytes]]
+"""Returns the words of events up to the first that holds anything new, and those from there on."""
 
 
 class Told(NamedTuple):
-    """All that an event says: a text, and what makes an event of it."""
+    """All that an event says: a text, and what makes an event of it, whose last member it is."""
 
     make: Callable[[int, str], Event]
     block: int
@@ -55,22 +54,31 @@ def more_arguments(index: int, fragment: str) -> ToolCallDelta:
     return ToolCallDelta(index, None, None, fragment)
 
 
+class _Reader(NamedTuple):
+    """Finds the words, and makes events of them: what stands between those becomes our JSON."""
+
+    find: _Find
+    start: bytes
+    between: bytes
+    end: bytes
+    decode: Callable[[bytes], list[Event]]
+
+
 @final
 class Refrain:
     """Reads events that are the last one again, but for their text."""
 
-    def __init__(self, tell: Callable[[bytes], Told | None], *, is_lasting: bool = False) -> None:
+    def __init__(self, tell: Callable[[bytes], Told | None]) -> None:
         """Start without a refrain.
 
         `tell` returns what a payload says if that is some text and nothing else, and changes
-        nothing. `is_lasting` promises that such events are alike in all answers: no id, no time.
+        nothing.
         """
         self._tell = tell
-        self._is_lasting = is_lasting
         self._latest: tuple[bytes, bytes] | None = None
         self._failures = 0
         self._told: Told | None = None
-        self._find: _Find | None = None
+        self._reader: _Reader | None = None
         self._payload = b""
         self.is_in_doubt = False
         """Whether anything was read in full since: the same may be said of another block then."""
@@ -83,29 +91,28 @@ class Refrain:
             return
         if event.endswith(payload) and _is_plain(event):
             self._latest = event.removesuffix(payload), payload
-            self.least = 0
+            self.least = 1
 
-    def read(self, block: bytes, events: list[Event]) -> bool:
-        """Add what whole events say; False, and nothing, if they are not the refrain alone."""
+    def read(self, block: bytes, events: list[Event]) -> bytes:
+        """Add what whole events say as long as they are the refrain; return the rest of them."""
         if self._latest is not None:
             self._learn(*self._latest)
             self._latest = None
         elif self.is_in_doubt and self._tell(self._payload) != self._told:
             self._forget()
         self.is_in_doubt = False
-        if self._find is None or self._told is None or len(block) > _LARGEST_BLOCK:
-            return False
-        words = self._find(block)
-        if not words or not all(words):
-            return False
+        if self._reader is None or len(block) > _LARGEST_BLOCK:
+            return block
+        find, start, between, end, decode = self._reader
+        words, rest = find(block)
+        if not words:
+            return block
         try:
-            texts = _decode_texts(b'["%b"]' % b'","'.join(words))
+            events += decode(start + between.join(words) + end)
         except NOT_AS_EXPECTED:  # half a character: its other half comes with the next event
-            return False
-        make, index, _ = self._told
-        events += map(make, repeat(index), texts)
+            return block
         self._failures = 0
-        return True
+        return rest
 
     def _learn(self, before: bytes, payload: bytes) -> None:
         """Find out where in a payload its text stands, by putting another in its place."""
@@ -113,7 +120,7 @@ class Refrain:
         self._forget()
         self._payload = payload
         told = self._told = self._tell(payload)
-        if told is None or _ANOTHER.encode() in payload:
+        if told is None or told.block > _LARGEST_INDEX or _ANOTHER.encode() in payload:
             return
         text, another = encode(told.text), told._replace(text=_ANOTHER)
         start = -1
@@ -124,12 +131,12 @@ class Refrain:
             end = start + len(text)
             if self._tell(payload[:start] + encode(_ANOTHER) + payload[end:]) == another:
                 tail, loose = self._tail(payload, end - 1, told)
-                self._find = self._finder(before, payload[: start + 1], tail, loose)
+                self._reader = _reader(before + payload[: start + 1], tail, loose, another)
                 self.least = 2 * (len(before) + len(payload))
                 return
 
     def _forget(self) -> None:
-        self._find = None
+        self._reader = None
         self.least = _NEVER
 
     def _tail(self, payload: bytes, start: int, told: Told) -> tuple[bytes, bytes]:
@@ -141,25 +148,70 @@ class Refrain:
                 return payload[start:begin], _PADDING + rb'"\}'
         return payload[start:-1].rstrip(b" "), _BLANKS + rb"\}"
 
-    def _finder(self, before: bytes, head: bytes, tail: bytes, loose: bytes) -> _Find:
-        if self._is_lasting:
-            return _compiled(before, head, tail, loose)
-        # An id would make a pattern of its own of each answer, and compiling is dear: what is
-        # around the text is taken by its length, and compared.
-        find: Any = _compiled(before, len(head), len(tail), loose)
-        return lambda block: [
-            word if start == head and end == tail else b"" for start, word, end in find(block)
+
+def _reader(head: bytes, tail: bytes, loose: bytes, another: Told) -> _Reader:
+    """Return what reads events with such a text between `head` and `tail`."""
+    event = another.make(another.block, another.text)
+    start, end = encode(event).split(_ANOTHER.encode())
+    start = b"{" + start.partition(b",")[2]  # in a list of one kind nobody has to say which
+    decode = _decoders[type(event)]
+    if tail == end and loose.startswith(_BLANKS):
+        # What closes the object that the text stands in closes ours as well, blanks and all.
+        return _Reader(_find_last(head), b"[" + start, b"," + start, b"]", decode)
+    find = _find_among(head, tail, loose)
+    return _Reader(find, b"[" + start, end + b"," + start, end + b"]", decode)
+
+
+# An id would make a pattern of its own of each answer, and compiling is dear: what is around the
+# text is taken by its length, and compared.
+
+
+def _find_last(head: bytes) -> _Find:
+    """Return what finds texts that are the last of an event, each with what closes its object."""
+    words = _compiled(rb'(?s:.{%d})(%b"\}%b)\}' % (len(head), _WORD, _BLANKS))
+    last = b"}\n\n"
+    between = last + head
+
+    def find(block: bytes) -> tuple[list[bytes], bytes]:
+        found = words(block)
+        if head + between.join(found) + last == block:
+            return found, b""
+        at = 0
+        for number, word in enumerate(found):
+            if not word or not block.startswith(head, at):
+                return found[:number], block[at:]
+            at += len(between) + len(word)
+        return [], block
+
+    return find
+
+
+def _find_among(head: bytes, tail: bytes, loose: bytes) -> _Find:
+    """Return what finds texts with more behind them."""
+    # The tail begins with the quote that ends the text, so there is one way to match it.
+    event = rb'((?s:.{%d}))(%b)("(?s:.{%d}))%b' % (len(head), _WORD, len(tail) - 1, loose)
+    parts: Any = _compiled(event)
+
+    def find(block: bytes) -> tuple[list[bytes], bytes]:
+        words = [
+            word if start == head and end == tail else b"" for start, word, end in parts(block)
         ]
+        if all(words):
+            return words, b""
+        known = words.index(b"")
+        return words[:known], block.split(b"\n\n", known)[known]
+
+    return find
 
 
 @lru_cache(maxsize=64)
-def _compiled(
-    before: bytes, head: bytes | int, tail: bytes | int, loose: bytes
-) -> Callable[[bytes], list[bytes]]:
-    """Return what finds words between what is known, or between so many bytes and so many."""
-    event = re.escape(before) + _known(head) + _WORD + _known(tail) + loose + rb"\n\n"
-    return re.compile(event + rb"|.*\n").findall
+def _compiled(event: bytes) -> Callable[[bytes], list[bytes]]:
+    """Return what finds the groups of an event; they are empty in lines of any other."""
+    return re.compile(event + rb"\n\n|.*\n").findall
 
 
-def _known(part: bytes | int) -> bytes:
-    return re.escape(part) if isinstance(part, bytes) else b"(.{%d})" % part
+_decoders: Final[dict[type[Event], Callable[[bytes], list[Any]]]] = {
+    TextDelta: msgspec.json.Decoder(list[TextDelta]).decode,
+    ThinkingDelta: msgspec.json.Decoder(list[ThinkingDelta]).decode,
+    ToolCallDelta: msgspec.json.Decoder(list[ToolCallDelta]).decode,
+}

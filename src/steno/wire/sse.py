@@ -8,7 +8,7 @@ a string stays inside it. This file knows no provider and does not read the JSON
 from __future__ import annotations
 
 import re
-from typing import Final, final
+from typing import Final, Self, final
 
 import msgspec
 
@@ -27,7 +27,19 @@ _E: Final = ord("e")
 
 @final
 class ErrorPayload(bytes):
-    """The data of an event that the server named "error", which the data may not repeat."""
+    """The data of an event that the server named "error", which the data may not repeat.
+
+    It is marked, so that it is not JSON any more: nobody takes it for an event like the others.
+    """
+
+    def __new__(cls, data: bytes) -> Self:
+        """Mark the data."""
+        return super().__new__(cls, b"!" + data)
+
+    @property
+    def data(self) -> bytes:
+        """The data as it came."""
+        return bytes(self[1:])
 
 
 @final
@@ -76,7 +88,7 @@ class EventSplitter(Pieces):
         if not events:
             return []
         found: list[bytes] = _find_usual(events)
-        if all(found):
+        if b"" not in found:
             self._is_first = False
             return found
         return self._read(events.split(_LF))
@@ -98,7 +110,7 @@ class EventSplitter(Pieces):
                 if others:
                     found += _read_event(data, others)
                     others = []
-                elif data is not None:
+                elif data:
                     found.append(data)
                 data = None
             elif line[0] == _E and line != b"event: error" and line.startswith(b"event: "):
@@ -138,7 +150,7 @@ def _read_event(data: bytes | None, lines: list[bytes]) -> list[bytes]:
         is_error = is_error or field == b"error" or (field == b"event" and value == b"error")
     if len(payloads) > 1 and not _is_json(payloads[0]):
         payloads = [_LF.join(payloads)]  # one payload; else events without empty lines
-    return [ErrorPayload(text) if is_error else text for text in payloads if text]
+    return [ErrorPayload(text) if is_error else text for text in payloads if text.strip()]
 
 
 def _is_json(text: bytes) -> bool:

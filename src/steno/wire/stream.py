@@ -5,14 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from steno.assemble import Assembler
 from steno.errors import CutShort, InvalidValue, ProtocolError, StenoError
 from steno.event import Event
 from steno.message import AssistantMessage
+from steno.usage import Usage
 from steno.wire.refrain import Refrain, Told
 from steno.wire.sse import EventSplitter
+
+_LARGEST_PIECE: Final = 32 * 1024
+"""So much is read at once: what is larger is dearer to read, letter by letter."""
 
 
 class Splitter(Protocol):
@@ -46,6 +50,11 @@ class StreamDecoder(ABC):
     def envelope(self) -> dict[str, Any]:
         """What the provider said about its answer (id, model, ...), for the record."""
 
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far, if that is told on the way: all there is of a broken answer."""
+        return None
+
     def feed(self, data: bytes) -> Iterator[Event]:
         """Take more bytes; return the events in them."""
         if self._is_over:
@@ -54,7 +63,12 @@ class StreamDecoder(ABC):
             data = _as_bytes(data)
         events: list[Event] = []
         try:
-            self._read_piece(data, events)
+            if len(data) <= _LARGEST_PIECE:
+                self._read_piece(data, events)
+            else:
+                # As if it had come so: what is too long to wait for costs nothing before it.
+                for start in range(0, len(data), _LARGEST_PIECE):
+                    self._read_piece(data[start : start + _LARGEST_PIECE], events)
         except StenoError as exc:
             self._is_over = True
             self._abandon(events)
@@ -106,17 +120,17 @@ class EventStreamDecoder(StreamDecoder):
         self,
         decode: Callable[[bytes, list[Event]], None],
         tell: Callable[[bytes], Told | None],
-        *,
-        is_lasting: bool = False,
     ) -> None:
-        """Start with a function that adds the events of a payload; for the others see `Refrain`."""
+        """Start with a function that adds the events of a payload; for `tell` see `Refrain`."""
         self._events = EventSplitter()
         super().__init__(self._events, decode)
-        self._refrain = Refrain(tell, is_lasting=is_lasting)
+        self._refrain = Refrain(tell)
 
     def _read_piece(self, data: bytes, events: list[Event]) -> None:
         whole = self._events.take(data)
-        if not whole or (len(whole) >= self._refrain.least and self._refrain.read(whole, events)):
+        if len(whole) >= self._refrain.least:
+            whole = self._refrain.read(whole, events)
+        if not whole:
             return
         payloads = self._events.split(whole)
         for payload in payloads:

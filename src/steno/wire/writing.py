@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from typing import Any, Final, NamedTuple, assert_never
+from typing import Any, Final, NamedTuple, assert_never, final
 
 import msgspec
 
@@ -30,7 +30,13 @@ from steno.message import (
 )
 from steno.request import Request
 from steno.tool import ToolDefinition
-from steno.wire.extras import extras_for, form_of, note_repeated, replace_extras
+from steno.wire.extras import (
+    extras_for,
+    form_of,
+    note_repeated,
+    refuse_notes,
+    replace_extras,
+)
 from steno.wire.report import Encoded, LossCode, Losses
 
 MESSAGE: Final = "message"
@@ -43,6 +49,9 @@ _NAMELESS: Final = "invalid_tool_call"
 _MOST_PIECES: Final = 64
 _WRITTEN: Final = object()
 """Stands for what is written anyway, and is like nothing in extras."""
+
+_MISREAD: Final = (TypeError, AttributeError, LookupError)
+"""What comes of notes that are not of the types that we write."""
 
 dump: Final = msgspec.json.Encoder().encode
 
@@ -148,8 +157,12 @@ class Encoder(ABC):
         messages = writer.finish()
         losses = Losses()
         losses.place = "request"
-        request = self._without_repeats(request, messages, losses, stream=stream)
-        body = self._body(request, messages, losses, stream=stream)
+        try:
+            request = self._without_repeats(request, messages, losses, stream=stream)
+            body = self._body(request, messages, losses, stream=stream)
+        except _MISREAD:
+            refuse_notes((request, *request.tools), self._target(request).api, at=losses.place)
+            raise
         return Encoded(body, (*losses.found, *writer.losses.found))
 
     @abstractmethod
@@ -196,7 +209,11 @@ class Encoder(ABC):
         self._writer = None  # a writer that failed half-way is not used again
         for position, message in enumerate(request.messages[count:], start=count):
             writer.losses.place = f"messages[{position}]"
-            writer.add(message)
+            try:
+                writer.add(message)
+            except _MISREAD:
+                refuse_notes((message, *message.content), target.api, at=writer.losses.place)
+                raise
         self._writer, self._messages = writer, request.messages
         return writer
 
@@ -241,6 +258,33 @@ def wire_id(id: str, legal: re.Pattern[str], losses: Losses, *, length: int = 24
     mapped = hashlib.sha256(id.encode()).hexdigest()[:length]
     losses.note(LossCode.CALL_ID, f"sent under the id {mapped}")
     return mapped
+
+
+@final
+class Anonymous:
+    """Calls that are sent without an id: their results are known by name and order alone."""
+
+    def __init__(self, losses: Losses) -> None:
+        """Start without any; results that will be mixed up are noted in `losses`."""
+        self._losses = losses
+        self._names: dict[str, str] = {}
+        self._waiting: dict[str, dict[str, None]] = {}
+
+    def ask(self, id: str, name: str) -> None:
+        """Take a call that is sent without its id."""
+        self._names[id] = name
+        self._waiting.setdefault(name, {})[id] = None
+
+    def answer(self, id: str) -> None:
+        """Take a result."""
+        name = self._names.pop(id, None)
+        if name is None:
+            return
+        waiting = self._waiting[name]
+        if next(iter(waiting)) != id:
+            done = f"will be taken for the result of an earlier call of {name}, which has no id"
+            self._losses.note(LossCode.ORDER, done)
+        del waiting[id]
 
 
 # -- blocks ----------------------------------------------------------------------------------

@@ -59,6 +59,8 @@ def _run_streams(speakers: Sequence[Speaker]) -> list[Result]:
 def _speaker(place: str) -> Speaker:
     """Find a speaker by `module:name`: an instance, or a class that needs nothing."""
     module, _, name = place.partition(":")
+    if not module or not name:
+        raise argparse.ArgumentTypeError(f"{place}: write MODULE:SPEAKER")
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as exc:

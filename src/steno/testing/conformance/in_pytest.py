@@ -11,7 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
+try:
+    import pytest
+except ModuleNotFoundError as exc:
+    raise ImportError(
+        "steno.testing.conformance.in_pytest needs pytest: pip install pytest"
+    ) from exc
 
 from steno.testing.conformance.cases import STREAM_CASES, WIRE_CASES, StreamCase, WireCase
 from steno.testing.conformance.run import Result, Verdict, run_stream_case, run_wire_case

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
+try:
+    import pytest
+except ModuleNotFoundError as exc:
+    raise ImportError("steno.testing.stores.in_pytest needs pytest: pip install pytest") from exc
 
 from steno.testing.conformance.run import Verdict
 from steno.testing.stores.cases import STORE_CASES, StoreCase

@@ -6,6 +6,7 @@ from typing import Any, final
 
 from steno.event import Event
 from steno.message import AssistantMessage
+from steno.usage import Usage
 from steno.wire.anthropic_messages.shapes import PROVIDER
 from steno.wire.anthropic_messages.turn import Turn
 from steno.wire.stream import EventStreamDecoder, assemble, cut_short
@@ -32,13 +33,18 @@ class StreamDecoder(EventStreamDecoder):
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new answer. `provider` and `model` are whom seals will be for."""
         turn = Turn(provider, model)
-        super().__init__(turn.read, turn.tell, is_lasting=True)
+        super().__init__(turn.read, turn.tell)
         self._turn = turn
 
     @property
     def envelope(self) -> dict[str, Any]:
         """What the provider said about its answer, beside the message."""
         return self._turn.envelope
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far: the prompt at once, the answer at its end."""
+        return self._turn.usage
 
     def _finish(self, events: list[Event]) -> None:
         if not self._turn.is_finished:

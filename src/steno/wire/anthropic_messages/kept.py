@@ -19,6 +19,8 @@ from steno.wire.writing import EVENT, dump
 _GROWS: Final = frozenset({"text_delta", "thinking_delta", "signature_delta", "compaction_delta"})
 """Deltas whose members are more of the block's members of the same name."""
 _NULL: Final = b"null"
+_UNFINISHED: Final = '{"content_block":'
+"""What the record of a block begins with that could not be put together."""
 
 
 @final
@@ -77,6 +79,11 @@ class KeptBlock:
                 return None
             members["input"] = Raw(joined.encode())
         return members
+
+
+def is_unfinished(block: Opaque) -> bool:
+    """Tell whether this is a block of the model's of which we know the parts alone."""
+    return block.kind.startswith(EVENT) and block.raw.startswith(_UNFINISHED)
 
 
 def _grow(members: Rest, growing: dict[str, list[str]], name: str, value: Raw) -> None:

@@ -6,12 +6,14 @@ What was written otherwise than we would write it is noted in its form.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
 from msgspec import Raw
 
+from steno.call import AnyToolCall
 from steno.content import Text
 from steno.errors import InvalidValue
 from steno.message import (
@@ -56,7 +58,34 @@ def read_messages(raws: list[Raw], target: Target) -> list[Message]:
             found.append(_placed(message, joins=position > 0, would_join=follows_result))
     if found and isinstance(found[-1], AssistantMessage):
         found[-1] = _keep_end(found[-1])
-    return found
+    return _with_repeated_ids(found)
+
+
+def _with_repeated_ids(messages: list[Message]) -> list[Message]:
+    """Note the ids that several calls have: we would tell them apart."""
+    ids = [
+        call.id
+        for turn in messages
+        if isinstance(turn, AssistantMessage)
+        for call in turn.tool_calls
+    ]
+    if len(set(ids)) == len(ids):
+        return messages
+    repeated = {id for id, count in Counter(ids).items() if count > 1}
+    return [
+        _with_noted_ids(message, repeated) if isinstance(message, AssistantMessage) else message
+        for message in messages
+    ]
+
+
+def _with_noted_ids(message: AssistantMessage, ids: set[str]) -> AssistantMessage:
+    blocks = [
+        noted(block, "id", block.id)
+        if isinstance(block, AnyToolCall) and block.id in ids
+        else block
+        for block in message.content
+    ]
+    return msgspec.structs.replace(message, content=tuple(blocks))
 
 
 def _placed(message: Message, *, joins: bool, would_join: bool) -> Message:

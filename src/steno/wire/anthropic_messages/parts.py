@@ -7,6 +7,7 @@ models, blank text, kinds of images, ids and names. What was recorded is written
 from __future__ import annotations
 
 import base64
+from collections import Counter, deque
 from typing import Any, Final, assert_never, final
 
 import msgspec
@@ -25,6 +26,7 @@ from steno.content import (
     Thinking,
 )
 from steno.message import AssistantBlock, UserBlock
+from steno.wire.anthropic_messages.kept import is_unfinished
 from steno.wire.anthropic_messages.shapes import (
     ABSENT,
     AS_IT_WAS,
@@ -36,7 +38,7 @@ from steno.wire.anthropic_messages.shapes import (
     UNSIGNED,
     is_blank,
 )
-from steno.wire.extras import FORM, extras_of
+from steno.wire.extras import extras_of, merge_extras, take_form
 from steno.wire.report import LossCode, Losses
 from steno.wire.writing import (
     Target,
@@ -60,6 +62,10 @@ class PartWriter:
         self._losses = losses
         self._kept_ids: set[str] = set()
         """Forbidden ids that were recorded, and so are sent as they were."""
+        self._uses: Counter[str] = Counter()
+        """How many calls have an id: some models count theirs anew in every turn."""
+        self._waiting: dict[str, deque[str]] = {}
+        """The ids that calls of this turn were sent under and that have no result yet."""
 
     def parts(self, blocks: tuple[UserBlock, ...]) -> list[Part]:
         """Write what users and tools say."""
@@ -84,6 +90,7 @@ class PartWriter:
     def assistant_parts(self, blocks: tuple[AssistantBlock, ...]) -> list[Part]:
         """Write what a model says, in the order it came."""
         parts: list[Part] = []
+        self._waiting.clear()
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
             match block:
@@ -101,56 +108,79 @@ class PartWriter:
                     assert_never(block)
         return parts
 
-    def call_id(self, id: str, form: dict[str, Any]) -> str:
-        """Return the id of a call that the target sees."""
+    def result_id(self, id: str, form: dict[str, Any]) -> str:
+        """Return the id that the target sees of the call that a result is for."""
+        waiting = self._waiting.get(id)
+        if waiting:
+            sent = waiting.popleft()
+            if sent != id:
+                self._losses.note(LossCode.CALL_ID, f"sent under the id {sent}")
+            return sent
+        return self._legal_id(id, form)
+
+    def _call_id(self, id: str, form: dict[str, Any]) -> str:
+        """Return the id that the target sees of one more call: no other has the same."""
+        if "id" in form:
+            self._kept_ids.add(id)
+        self._uses[id] += 1
+        if self._uses[id] == 1 or id in self._kept_ids:
+            sent = self._legal_id(id, form)
+        else:
+            sent = wire_id(f"{id} {self._uses[id]}", LEGAL_ID, self._losses)
+        self._waiting.setdefault(id, deque()).append(sent)
+        return sent
+
+    def _legal_id(self, id: str, form: dict[str, Any]) -> str:
         if form.get("id") == id or id in self._kept_ids:
             return id
         return wire_id(id, LEGAL_ID, self._losses)
 
     def _text(self, block: Text, at: str) -> list[Part]:
         extras = extras_of(block, NAME, self._losses, at=at)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         if block.seal is not None:
             self._losses.note(LossCode.SEAL, "left out a seal that text has no place for", at=at)
         if is_blank(block.text) and AS_IT_WAS not in form:
             if block.text or extras:
                 self._losses.note(LossCode.BLANK, "left out text without a word in it", at=at)
             return []
-        return [{"type": "text", "text": block.text} | extras]
+        return [self._merged({"type": "text", "text": block.text}, extras, at)]
+
+    def _merged(self, members: dict[str, Any], extras: dict[str, Any], at: str) -> dict[str, Any]:
+        return merge_extras(members, extras, self._losses, at=at)
 
     def _thinking(self, block: Thinking, at: str) -> list[Part]:
         extras = extras_of(block, NAME, self._losses, at=at)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         if block.seal is not None and self._target.accepts(block.seal):
             if block.redacted:
-                return [{"type": "redacted_thinking", "data": block.seal.data} | extras]
-            signed = {"thinking": block.text, "signature": block.seal.data}
-            return [{"type": "thinking"} | signed | extras]
+                redacted = {"type": "redacted_thinking", "data": block.seal.data}
+                return [self._merged(redacted, extras, at)]
+            signed = {"type": "thinking", "thinking": block.text, "signature": block.seal.data}
+            return [self._merged(signed, extras, at)]
         if block.seal is not None:
             self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
         elif form.get(UNSIGNED) == [self._target.provider, self._target.model]:
-            return [{"type": "thinking", "thinking": block.text} | extras]
+            return [self._merged({"type": "thinking", "thinking": block.text}, extras, at)]
         if block.text:
             self._losses.note(LossCode.THINKING, "left out what the model thought", at=at)
         return []
 
     def _call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
         extras = extras_of(call, NAME, self._losses, at=at)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         if call.seal is not None:
             self._losses.note(LossCode.SEAL, "left out a seal that calls have no place for", at=at)
-        if "id" in form:
-            self._kept_ids.add(call.id)
         members: dict[str, Any] = {
             "type": "tool_use",
-            "id": self.call_id(call.id, form),
+            "id": self._call_id(call.id, form),
             "name": self._name(call, form, at),
         }
         if form.get("input") == AS_IT_WAS:
             members["input"] = msgspec.Raw(call.arguments.encode())
         elif form.get("input") != ABSENT:
             members["input"] = raw_arguments(call, self._losses, at=at)
-        return members | extras
+        return self._merged(members, extras, at)
 
     def _name(self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str) -> str:
         if "name" in form:
@@ -175,10 +205,13 @@ class PartWriter:
                 return []
             case _:
                 assert_never(block.source)
-        return [{"type": "image", "source": source} | extras]
+        return [self._merged({"type": "image", "source": source}, extras, at)]
 
     def _opaque(self, block: Opaque, at: str) -> list[Part]:
         sendable = is_sendable(block, NAME, self._losses, at=at)
+        if block.origin == NAME and is_unfinished(block):
+            done = "left out a block that came in parts which steno cannot put together"
+            self._losses.note(LossCode.OPAQUE, done, at=at)
         return [msgspec.Raw(block.raw.encode())] if sendable else []
 
 

@@ -19,7 +19,7 @@ from steno.wire.anthropic_messages.shapes import (
     PROVIDER,
 )
 from steno.wire.anthropic_messages.writer import Writer, is_lifted
-from steno.wire.extras import FORM, extras_of, merge_extras
+from steno.wire.extras import extras_of, merge_extras, take_form
 from steno.wire.functions import function_name, given, note_not_strict, write_tools
 from steno.wire.report import Encoded, LossCode, Losses
 from steno.wire.writing import Encoder as BaseEncoder
@@ -57,7 +57,7 @@ class Encoder(BaseEncoder):
         self, request: Request, messages: bytes, losses: Losses, *, stream: bool | None
     ) -> bytes:
         extras = extras_of(request, NAME, losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         members = self._settings(request, extras, form, losses)
         members |= given(stream=stream, system=self._system(request, losses))
         members = merge_extras(members, extras, losses)
@@ -84,6 +84,9 @@ class Encoder(BaseEncoder):
         members |= write_tools(request, extras, lambda tool, at: self._tool(tool, losses, at))
         if request.tool_choice is not None:
             members["tool_choice"] = _tool_choice(request) | form.get("tool_choice", {})
+            if _thinks(extras) and members["tool_choice"].get("type") in _FORCED:
+                done = "sent, though the provider takes no forced call while the model thinks"
+                losses.note(LossCode.SETTING, done, at=".tool_choice")
         return members
 
     def _system(self, request: Request, losses: Losses) -> str | list[Part] | None:
@@ -96,7 +99,7 @@ class Encoder(BaseEncoder):
 
     def _tool(self, tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
         extras = extras_of(tool, NAME, losses, at=at)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         members: dict[str, Any] = {"name": _tool_name(tool, losses, at)}
         if form.get("description") != ABSENT:
             members["description"] = tool.description
@@ -122,4 +125,10 @@ def _tool_choice(request: Request) -> dict[str, Any]:
     return {"type": "tool", "name": choice}
 
 
+def _thinks(extras: dict[str, Any]) -> bool:
+    thinking = extras.get("thinking")
+    return isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+
+
 _CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
+_FORCED: Final = frozenset({"any", "tool"})

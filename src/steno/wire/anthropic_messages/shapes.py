@@ -17,7 +17,7 @@ DEFAULT_MAX_TOKENS: Final = 4096
 """What is asked for where a request leaves it open: the protocol wants a number."""
 HIGHEST_TEMPERATURE: Final = 1
 
-LEGAL_ID: Final = re.compile(r"[A-Za-z0-9_-]+")
+LEGAL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 

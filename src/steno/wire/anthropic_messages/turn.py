@@ -27,6 +27,7 @@ from steno.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
+from steno.usage import Usage
 from steno.wire.anthropic_messages.kept import KeptBlock
 from steno.wire.anthropic_messages.members import has, take, values
 from steno.wire.anthropic_messages.shapes import (
@@ -50,6 +51,7 @@ from steno.wire.open import (
     mend,
     read_as,
     read_members,
+    refuse_our_names,
     text_of,
     text_with_halves,
 )
@@ -94,6 +96,11 @@ class Turn:
     def envelope(self) -> dict[str, Any]:
         """What was said about the answer, beside the message."""
         return self._about | ({} if self._tokens is None else {"usage": self._tokens})
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far."""
+        return None if self._tokens is None else usage_of(self._tokens)
 
     def tell(self, payload: bytes) -> Told | None:
         """Return what a payload says, if it is more of a block and nothing else."""
@@ -153,8 +160,7 @@ class Turn:
         if isinstance(container, dict) and isinstance(container.get("id"), str):
             # It is for the next request, if that wants the same files: a message has no place for it.
             events.append(ExtrasAdded(None, {NAME: {FORM: {"container": container["id"]}}}))
-        usage = None if self._tokens is None else usage_of(self._tokens)
-        events.append(Finished(stop_reason_of(self.stop_reason), self.stop_reason, usage))
+        events.append(Finished(stop_reason_of(self.stop_reason), self.stop_reason, self.usage))
 
     def abandon(self, events: list[Event]) -> None:
         """Add what is known of blocks that will not end any more."""
@@ -170,7 +176,7 @@ class Turn:
 
     def _read_other(self, payload: bytes, events: list[Event]) -> None:
         if type(payload) is ErrorPayload:
-            raise decode_error(200, payload)
+            raise decode_error(200, payload.data)
         if not payload.startswith(b"[DONE]"):
             self._read_event(payload, events)
         elif self.stop_reason is not None:  # from gateways that translate
@@ -218,11 +224,14 @@ class Turn:
             self._end(index, events)
 
     def _read_about(self, members: Rest) -> None:
-        """Read what is said about the message; counts are totals, the latest holds."""
+        """Read what is said about the message; counts are totals, the latest holds.
+
+        Null takes nothing back: a delta names what it has no news of.
+        """
         tokens = take(members, "usage", dict[str, Any])
         if tokens is not None:
-            self._tokens = (self._tokens or {}) | tokens
-        self._about |= values(members)
+            self._tokens = _with_news(self._tokens or {}, tokens)
+        self._about = _with_news(self._about, values(members))
         self.stop_reason = read_as(members.get("stop_reason"), str) or self.stop_reason
 
     def _read_delta(self, raw: Raw, payload: bytes, mended: bytes, events: list[Event]) -> None:
@@ -279,6 +288,7 @@ class Turn:
                 self._kept[index] = KeptBlock(kind, raw)
                 return
         self._open[index] = block
+        refuse_our_names(members)
         extras = {name: value for name, value in values(members).items() if value is not None}
         if kind == "text" and isinstance(extras.get("citations"), list):
             block.citations = extras.pop("citations")  # more may come
@@ -340,6 +350,12 @@ _PARTS: Final[dict[str, tuple[str, Any]]] = {
     "signature_delta": ("signature", SignaturePart),
     "citations_delta": ("citation", CitationPart),
 }
+
+
+def _with_news(known: dict[str, Any], news: dict[str, Any]) -> dict[str, Any]:
+    return known | {
+        name: value for name, value in news.items() if value is not None or name not in known
+    }
 
 
 def _citations(index: int, block: _Block) -> ExtrasAdded:

@@ -18,7 +18,14 @@ from steno.message import (
 )
 from steno.wire.anthropic_messages.parts import Part, PartWriter, content_of, parts_of
 from steno.wire.anthropic_messages.shapes import ABSENT, AS_IT_WAS, IN_MESSAGES, JOINS, NAME, PARTS
-from steno.wire.extras import FORM, extras_of, form_of
+from steno.wire.extras import (
+    FORM,
+    extras_of,
+    form_of,
+    merge_extras,
+    take_form,
+    take_inner,
+)
 from steno.wire.report import Loss, LossCode
 from steno.wire.writing import MESSAGE, MessageWriter, Target, dump, gathered, is_sendable
 
@@ -83,7 +90,7 @@ class Writer(MessageWriter):
 
     def _add_system(self, message: SystemMessage) -> None:
         extras = extras_of(message, NAME, self.losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         parts = self._blocks.parts(message.content)
         if form.get(IN_MESSAGES):
             self._write("system", content_of(parts, form), extras)
@@ -98,33 +105,34 @@ class Writer(MessageWriter):
                 self._put(first.raw.encode())
             return
         extras = extras_of(message, NAME, self.losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         content = content_of(self._blocks.parts(message.content), form)
         self._write("user", content, extras, joins=form.get(JOINS, self._follows_result))
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras = extras_of(message, NAME, self.losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         parts = self._blocks.assistant_parts(message.content)
         self._keeps_end = bool(message.content) and AS_IT_WAS in form_of(message.content[-1], NAME)
         self._write("assistant", content_of(parts, form), extras)
 
     def _add_result(self, message: ToolResultMessage) -> None:
         extras = extras_of(message, NAME, self.losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         members: dict[str, Any] = {
             "type": "tool_result",
-            "tool_use_id": self._blocks.call_id(message.tool_call_id, form),
+            "tool_use_id": self._blocks.result_id(message.tool_call_id, form),
         }
         if message.is_error or "is_error" in form:
             members["is_error"] = message.is_error
         parts = self._blocks.parts(message.content)
         if parts or form.get("content") == PARTS:
             members["content"] = content_of(parts, form)
-        elif message.is_error and form.get("content") != ABSENT:
+        elif message.is_error and form.get("content") != ABSENT and "content" not in extras:
             members["content"] = str(message.outcome)  # an error without a word is refused
         joins = form.get(JOINS, self._follows_result)
-        self._write("user", [members | extras], form.get("message", {}), joins=joins)
+        part = merge_extras(members, extras, self.losses)
+        self._write("user", [part], take_inner(form, "message"), joins=joins)
 
     # -- the message being written -----------------------------------------------------------
 

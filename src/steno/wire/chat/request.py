@@ -19,7 +19,7 @@ from steno.outcome import Outcome
 from steno.request import Request
 from steno.tool import ToolDefinition
 from steno.wire.chat.shapes import ANY_NAME, NAME, PROVIDER
-from steno.wire.extras import FORM, extras_of, merge_extras
+from steno.wire.extras import extras_of, merge_extras, take_form, take_inner
 from steno.wire.functions import function_of, given, write_tools
 from steno.wire.report import Encoded, LossCode, Losses
 from steno.wire.writing import (
@@ -67,7 +67,7 @@ class Encoder(BaseEncoder):
         self, request: Request, messages: bytes, losses: Losses, *, stream: bool | None
     ) -> bytes:
         extras = extras_of(request, NAME, losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         members = _settings(request, extras, losses)
         if stream is not None:
             members["stream"] = stream
@@ -93,7 +93,7 @@ def _settings(request: Request, extras: dict[str, Any], losses: Losses) -> dict[
 
 def _tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
     extras = extras_of(tool, NAME, losses, at=at)
-    form: dict[str, Any] = extras.pop(FORM, {})
+    form = take_form(extras)
     members = function_of(tool, wire_name(tool, ANY_NAME, losses, at=at))
     strict = form.get("strict", "absent" if tool.strict else False)
     return members | ({} if strict == "absent" else {"strict": strict}) | extras
@@ -128,7 +128,7 @@ class _Writer(ListWriter):
 
     def _call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
         extras = extras_of(call, NAME, self.losses, at=at)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         self._drop_seal(call, at)
         name: str = (
             form["name"] if "name" in form else call_name(call, ANY_NAME, self.losses, at=at)
@@ -136,8 +136,9 @@ class _Writer(ListWriter):
         members = {} if form.get("id") == "absent" else {"id": call.id}
         inner = {"name": name} | write_arguments(call, form.get("arguments"), self.losses, at=at)
         if form.get("function") == "inside":
-            inner = {"function": inner | extras.pop("function", {})}
-        return members | inner | extras
+            told = take_inner(extras, "function")
+            inner = {"function": merge_extras(inner, told, self.losses, at=at)}
+        return merge_extras(members | inner, extras, self.losses, at=at)
 
     def _result(self, message: ToolResultMessage) -> None:
         members: dict[str, Any] = {"role": "tool", "tool_call_id": message.tool_call_id}
@@ -153,7 +154,7 @@ class _Writer(ListWriter):
         self, message: Message, head: dict[str, Any], tail: dict[str, Any] | None = None
     ) -> None:
         extras = extras_of(message, NAME, self.losses)
-        form: str | None = extras.pop(FORM, {}).get("content")
+        form: str | None = take_form(extras).get("content")
         is_model = isinstance(message, AssistantMessage)
         parts = self._parts(message)
         if form == "parts" or any(isinstance(part, Raw) for part in parts):
@@ -172,11 +173,13 @@ class _Writer(ListWriter):
                 case Text():
                     self._drop_seal(block, at)
                     extras = extras_of(block, NAME, self.losses, at=at)
-                    parts.append({"type": "text", "text": block.text} | extras)
+                    part = {"type": "text", "text": block.text}
+                    parts.append(merge_extras(part, extras, self.losses, at=at))
                 case FileReference() | Resource():
                     text = reference_text(block, self.losses, at=at)
                     extras = extras_of(block, NAME, self.losses, at=at)
-                    parts.append({"type": "text", "text": text} | extras)
+                    part = {"type": "text", "text": text}
+                    parts.append(merge_extras(part, extras, self.losses, at=at))
                 case Thinking():
                     self._drop_seal(block, at)
                     self.losses.note(LossCode.THINKING, "left out what the model thought", at=at)

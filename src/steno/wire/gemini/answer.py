@@ -20,11 +20,12 @@ from steno.event import (
 )
 from steno.json_object import replace_lone_escapes
 from steno.message import AssistantMessage
-from steno.usage import StopReason
+from steno.usage import StopReason, Usage
 from steno.wire.extras import FORM
 from steno.wire.fault import decode_error
+from steno.wire.gathered import Gathered, says_anything
 from steno.wire.gemini.calls import CallReader
-from steno.wire.gemini.framing import AnswerSplitter
+from steno.wire.gemini.framing import BOM, AnswerSplitter
 from steno.wire.gemini.parts import block_of
 from steno.wire.gemini.shapes import (
     ABSENT,
@@ -41,12 +42,10 @@ from steno.wire.gemini.shapes import (
 )
 from steno.wire.open import (
     NOT_AS_EXPECTED,
-    Rest,
+    Halves,
     explain,
-    parsed,
     parsed_extras,
-    reader,
-    text_with_halves,
+    slow_reader,
 )
 from steno.wire.sse import ErrorPayload
 from steno.wire.stream import StreamDecoder as BaseDecoder
@@ -64,11 +63,12 @@ _SOURCES: Final = frozenset(
     {"citationMetadata", "groundingMetadata", "groundingAttributions", "urlContextMetadata"}
 )
 """Members of a candidate that tell where its words come from."""
+_FEEDBACK: Final = "promptFeedback"
 _MENDED: Final = "\N{REPLACEMENT CHARACTER}"
 """What stands for half a character."""
 
 _decode: Final = msgspec.json.Decoder(Answer).decode
-_read: Final = reader(Answer, NAME)
+_read: Final = slow_reader(Answer, NAME)
 
 
 def decode_response(
@@ -80,7 +80,7 @@ def decode_response(
     """
     turn = _Turn(provider, model)
     events: list[Event] = []
-    turn.read(data.encode() if isinstance(data, str) else data, events)
+    turn.read(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
     if not turn.has_said_anything:
         raise ProtocolError(f"{NAME}: an answer has candidates, or says why not")
     turn.finish(events)
@@ -103,11 +103,19 @@ class StreamDecoder(BaseDecoder):
         """What the provider said about its answer, beside the message."""
         return self._turn.envelope
 
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far: every chunk tells it."""
+        return self._turn.usage
+
     def _finish(self, events: list[Event]) -> None:
         # There is no last event: a turn is over if a reason was given and nothing is half there.
         if self._pieces.is_cut or not self._turn.has_ended:
             raise cut_short()
         self._turn.finish(events)
+
+    def _abandon(self, events: list[Event]) -> None:
+        self._turn.abandon(events)
 
 
 @final
@@ -124,19 +132,23 @@ class _Turn:
         self._growing: type[Text | Thinking] | None = None
         """What the block at the index is, if more may be added to it."""
         self._calls = CallReader()
-        self._first: Answer | None = None
-        self._about: Rest = {}
+        self._names: dict[str, str] = {}
+        """Who answers, and which answer it is."""
+        self._is_named = False
+        """Whether they are told; the first chunk may be about the prompt alone."""
+        self._has_candidates = False
+        self._about = Gathered(retold={*_SOURCES, _FEEDBACK})
+        self._ratings: Raw = ABSENT
         self._others: list[Raw] = []
 
     @property
     def has_said_anything(self) -> bool:
         """Whether this is an answer at all."""
-        first = self._first
-        return first is not None and bool(
-            first.candidates
-            or first.model_version
+        return bool(
+            self._has_candidates
+            or "modelVersion" in self._names
             or self._usage
-            or "promptFeedback" in self._about
+            or _FEEDBACK in self._about
         )
 
     @property
@@ -147,15 +159,10 @@ class _Turn:
     @property
     def envelope(self) -> dict[str, Any]:
         """Everything that was said about the answer."""
-        found: dict[str, Any] = {}
-        if self._first is not None:
-            names = ("modelVersion", "responseId", "createTime")
-            first = self._first
-            values = (first.model_version, first.response_id, first.create_time)
-            found = {name: value for name, value in zip(names, values, strict=True) if value}
-        found |= {name: value_of(raw) for name, raw in self._about.items()}
-        if self._usage:
-            found["usageMetadata"] = value_of(self._usage)
+        found: dict[str, Any] = self._names | self._about.whole()
+        for name, latest in (("safetyRatings", self._ratings), ("usageMetadata", self._usage)):
+            if latest:
+                found[name] = value_of(latest)
         if self._others:
             found["other_candidates"] = [value_of(raw) for raw in self._others]
         return found
@@ -169,15 +176,16 @@ class _Turn:
             if payload.startswith(b"[DONE]"):
                 return  # some proxies end every stream like OpenAI's
             answer, payload = self._read_unusual(payload)
-        if self._first is None:
-            self._first = answer
-        if answer.usage_metadata:
+        if not self._is_named:
+            self._name(answer)
+        if answer.usage_metadata and says_anything(answer.usage_metadata):
             self._usage = answer.usage_metadata
         if answer.prompt_feedback:
             self._read_feedback(answer.prompt_feedback)
         candidates = answer.candidates
         if not candidates:
             return
+        self._has_candidates = True
         candidate = candidates[0]
         if len(candidates) > 1 or candidate.index != 0:
             chosen = self._choose(candidates, payload)
@@ -201,29 +209,46 @@ class _Turn:
                         self._index += 1
                         self._growing = Text
                     events.append(TextDelta(self._index, text))
-        if candidate.finish_reason is not None or candidate.rest is not None:
+        if candidate.safety_ratings and says_anything(candidate.safety_ratings):
+            self._ratings = candidate.safety_ratings  # at most one of a kind: the latest hold
+        if (
+            candidate.finish_reason is not None
+            or candidate.rest is not None
+            or candidate.finish_message is not None
+            or candidate.avg_logprobs is not None
+            or candidate.token_count is not None
+        ):
             self._read_about(candidate)
-        elif candidate.safety_ratings:
-            self._about["safetyRatings"] = candidate.safety_ratings
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far."""
+        return usage_of(self._usage)
 
     def finish(self, events: list[Event]) -> None:
         """Add the end of the turn."""
-        self._calls.finish(events)
-        sources = {name: raw for name, raw in self._about.items() if name in _SOURCES}
-        if sources:
-            # Contents of a request have no place for them: they are kept, and not sent.
-            events.append(ExtrasAdded(None, {NAME: {FORM: parsed_extras(sources)}}))
         reason, raw = stop_reason_of(self._stop_reason), self._stop_reason
         if raw is None and self._block_reason is not None:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
-        events.append(Finished(reason, raw, usage_of(self._usage)))
+        # Its JSON would be valid at any time: nobody may run what was to go on.
+        self._calls.finish(events, is_whole=reason is StopReason.END_TURN)
+        sources = self._about.whole(_SOURCES)
+        if sources:
+            # Contents of a request have no place for them: they are kept, and not sent.
+            events.append(ExtrasAdded(None, {NAME: {FORM: sources}}))
+        events.append(Finished(reason, raw, self.usage))
+
+    def abandon(self, events: list[Event]) -> None:
+        """Add what was held back of a turn that will not end any more."""
+        self._calls.abandon(events)
 
     # -- beside what is said -----------------------------------------------------------------
 
     def _read_unusual(self, payload: bytes) -> tuple[Answer, bytes]:
         """Read a chunk with more to it than ours; return it mended, too."""
         if type(payload) is ErrorPayload:
-            raise decode_error(200, payload)
+            raise decode_error(200, payload.data)
+        payload = payload.removeprefix(BOM)
         mended, _ = replace_lone_escapes(payload)
         answer = _read(mended)
         if mended != payload:
@@ -232,15 +257,26 @@ class _Turn:
         error = bytes(rest.get("error", b"null"))
         if error != b"null":
             raise decode_error(200, b'{"error":' + error + b"}")
-        self._about |= rest
+        self._about.add(rest)
         for candidate in answer.candidates:
-            if candidate.content is not None and candidate.content.rest is not None:
-                self._about |= candidate.content.rest
+            if candidate.content is not None:
+                self._about.add(candidate.content.rest)
         return answer, mended
 
+    def _name(self, answer: Answer) -> None:
+        for name, value in (
+            ("modelVersion", answer.model_version),
+            ("responseId", answer.response_id),
+            ("createTime", answer.create_time),
+        ):
+            if value:
+                self._names.setdefault(name, value)
+        self._is_named = self._names.keys() >= {"modelVersion", "responseId"}
+
     def _read_feedback(self, feedback: Raw) -> None:
-        self._about["promptFeedback"] = feedback
-        self._block_reason = block_reason_of(feedback) or self._block_reason
+        if bytes(feedback) != b"null":
+            self._about.add({_FEEDBACK: feedback})
+            self._block_reason = block_reason_of(feedback) or self._block_reason
 
     def _choose(self, candidates: list[Candidate], payload: bytes) -> Candidate | None:
         """Return the first candidate, if this chunk holds it; keep the others for the record."""
@@ -251,27 +287,23 @@ class _Turn:
 
     def _read_about(self, candidate: Candidate) -> None:
         """Read why the candidate ended, and what is known about it: sources, ratings."""
-        if candidate.finish_reason is not None:
+        if candidate.finish_reason:
             self._stop_reason = str(candidate.finish_reason)
-        if candidate.safety_ratings:
-            self._about["safetyRatings"] = candidate.safety_ratings
         for name, value in (
             ("finishMessage", candidate.finish_message),
             ("avgLogprobs", candidate.avg_logprobs),
             ("tokenCount", candidate.token_count),
         ):
             if value is not None:
-                self._about[name] = Raw(msgspec.json.encode(value))
-        self._about |= candidate.rest or {}
+                self._about.add({name: Raw(msgspec.json.encode(value))})
+        self._about.add(candidate.rest)
 
     # -- parts -------------------------------------------------------------------------------
 
     def _target(self) -> Target:
         """Return whom seals are for: the model as it was asked for, else as it calls itself."""
-        model = self._model
-        if model is None and self._first is not None:
-            model = self._first.model_version
-        return Target(self._provider, NAME, model or "")
+        model = self._names.get("modelVersion", "") if self._model is None else self._model
+        return Target(self._provider, NAME, model)
 
     def _read_part(self, part: Part, events: list[Event]) -> None:
         """Read a part that is more than plain text."""
@@ -298,31 +330,39 @@ class _Turn:
             events.append(ThinkingDelta(self._index, part.text or ""))
         elif part.text:
             events.append(TextDelta(self._index, part.text))
-        self._read_beside(part, {FORM: {"text": "absent"}} if part.text is None else {}, events)
+        extras = {FORM: {"text": "absent"}} if part.text is None else {}
+        self._complete(self._index, part, extras | self._beside(part), events)
 
     def _read_call(self, function: Function, part: Part, events: list[Event]) -> None:
-        if self._calls.goes_on(function, events):
-            return
-        self._index += 1
-        self._growing = None
-        unproven = None if part.thought_signature else self._target().model
-        extras = self._calls.begin(self._index, function, unproven, events)
+        extras = self._calls.go_on(function, events)
+        if extras is None:
+            self._index += 1
+            self._growing = None
+            unproven = None if part.thought_signature else self._target().model
+            extras = self._calls.begin(self._index, function, unproven, events)
         if part.thought:
             extras["thought"] = True
-        self._read_beside(part, extras, events)
-        self._calls.end(self._index, function, events)
+        if part.text:
+            extras["text"] = part.text
+        extras = self._calls.extend(extras | self._beside(part))
+        self._complete(self._calls.index, part, extras, events)
+        self._calls.end(function, events)
 
-    def _read_beside(self, part: Part, extras: dict[str, Any], events: list[Event]) -> None:
-        """Add the seal of the latest block, and what else came with it."""
+    def _complete(
+        self, index: int, part: Part, extras: dict[str, Any], events: list[Event]
+    ) -> None:
+        """Add the seal of a block, and what else came with it."""
         if part.thought_signature:
-            seal = self._target().seal(part.thought_signature)
-            events.append(BlockSealed(self._index, seal))
+            events.append(BlockSealed(index, self._target().seal(part.thought_signature)))
+        if extras:
+            events.append(ExtrasAdded(index, {NAME: extras}))
+
+    def _beside(self, part: Part) -> dict[str, Any]:
+        """Return what else came with a block."""
         rest = part.rest or {}
         if FORM in rest:  # a name of ours, which would mean something here
-            self._about[FORM] = rest.pop(FORM)
-        extras |= parsed(rest)
-        if extras:
-            events.append(ExtrasAdded(self._index, {NAME: extras}))
+            self._about.add({FORM: rest.pop(FORM)})
+        return parsed_extras(rest)
 
 
 def _whole(part: Part) -> Raw:
@@ -337,18 +377,19 @@ def _whole(part: Part) -> Raw:
 
 def _restore_halves(payload: bytes, answer: Answer) -> None:
     """Put back half characters that were mended away: their other halves may come next."""
+    halves = Halves(payload)
     for number, candidate in enumerate(answer.candidates):
         parts = candidate.content.parts if candidate.content is not None else None
         for position, part in enumerate(parts or ()):
             place = ("candidates", number, "content", "parts", position)
-            part.text = _with_halves(part.text, payload, *place, "text")
+            part.text = _with_halves(part.text, halves, *place, "text")
             fragments = part.function_call.partial_args if part.function_call is not None else None
             for at, fragment in enumerate(fragments or ()):
                 path = (*place, "functionCall", "partialArgs", at, "stringValue")
-                fragment.string_value = _with_halves(fragment.string_value, payload, *path)
+                fragment.string_value = _with_halves(fragment.string_value, halves, *path)
 
 
-def _with_halves(mended: str | None, payload: bytes, *path: str | int) -> str | None:
+def _with_halves(mended: str | None, halves: Halves, *path: str | int) -> str | None:
     if mended is None or _MENDED not in mended:
         return mended
-    return text_with_halves(payload, *path) or mended
+    return halves.at(*path) or mended

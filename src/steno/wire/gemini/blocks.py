@@ -24,13 +24,20 @@ from steno.content import (
     Thinking,
 )
 from steno.value import Sendable
-from steno.wire.extras import FORM, extras_of
+from steno.wire.extras import extras_of, take_form
 from steno.wire.gemini.parts import CALL, SENTINEL, SIGNATURE
 from steno.wire.gemini.shapes import LEGAL_NAME, NAME
 from steno.wire.gemini.spelling import snake_case, spell
 from steno.wire.open import read_members
 from steno.wire.report import LossCode, Losses
-from steno.wire.writing import Target, call_name, is_sendable, raw_arguments, reference_text
+from steno.wire.writing import (
+    Anonymous,
+    Target,
+    call_name,
+    is_sendable,
+    raw_arguments,
+    reference_text,
+)
 
 Part: TypeAlias = dict[str, Any] | Raw
 Form: TypeAlias = dict[str, Any]
@@ -45,11 +52,12 @@ class BlockWriter:
         self._losses = losses
         self.asked: dict[str, tuple[str | None, str]] = {}
         """The ids and names under which calls were sent, by the ids that we have for them."""
+        self.anonymous = Anonymous(losses)
 
     def extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], Form]:
         """Return the members that a value has for this wire, and how it was written."""
         extras = extras_of(value, NAME, self._losses, at=at)
-        form: Form = extras.pop(FORM, {})
+        form = take_form(extras)
         return extras, form
 
     def text(self, block: Text, at: str) -> Part:
@@ -62,7 +70,7 @@ class BlockWriter:
         """Write what a model says or thinks; what says nothing and proves nothing is left out."""
         extras, form = self.extras(block, at)
         signature = self._signature(block.seal, at)
-        if not block.text and not signature and "text" not in form:
+        if not block.text and not signature and not extras and "text" not in form:
             return []
         part: dict[str, Any] = {} if form.get("text") == "absent" else {"text": block.text}
         if isinstance(block, Thinking):
@@ -74,13 +82,17 @@ class BlockWriter:
         extras, form = self.extras(call, at)
         signature = self._signature(call.seal, at)
         is_signed = signature or SIGNATURE in extras or snake_case(SIGNATURE) in extras
-        if is_first and not is_signed and form.get("unsigned") != self._target.model:
+        # A signature may have come later than the first of a call, and thus than that note.
+        is_as_made = call.seal is None and form.get("unsigned") == self._target.model
+        if is_first and not is_signed and not is_as_made:
             signature = {SIGNATURE: SENTINEL}
         id: str | None = form.get("id", call.id)
         name: str | None = (
             form["name"] if "name" in form else call_name(call, LEGAL_NAME, self._losses, at=at)
         )
         self.asked[call.id] = id, name or ""
+        if id is None:
+            self.anonymous.ask(call.id, name or "")
         inner = {key: value for key, value in (("id", id), ("name", name)) if value is not None}
         inner |= self._arguments(call, form, at)
         return spell({CALL: inner | extras.pop(CALL, {})} | signature, form) | extras

@@ -6,19 +6,24 @@ A fragment is the value of one argument, or a piece of it, at a JSON path into a
 from __future__ import annotations
 
 import itertools
-import re
 from typing import Any, Final, final
 
 import msgspec
 
-from steno.event import Event, ToolCallDelta, ToolCallEnd
-from steno.json_object import MAX_DEPTH, check_depth
+from steno.errors import ProtocolError
+from steno.event import Event, ExtrasAdded, ToolCallDelta, ToolCallEnd
+from steno.json_object import check_depth
 from steno.value import replace_lone_surrogates
 from steno.wire.extras import FORM
-from steno.wire.gemini.shapes import Function, PartialArgument
-from steno.wire.open import parsed, text_of
+from steno.wire.gathered import join
+from steno.wire.gemini.parts import CALL
+from steno.wire.gemini.paths import Path, read_path
+from steno.wire.gemini.shapes import NAME, Function, PartialArgument
+from steno.wire.open import parsed_extras, text_of
 
-_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
+_EMPTY: Final = PartialArgument()
+_MOST_LEFT_OUT: Final = 1024
+"""How many positions of lists fragments may skip: a few bytes could ask for millions."""
 
 
 @final
@@ -29,60 +34,88 @@ class CallReader:
         self._ids: set[str] | None = None
         """The ids so far; None before the first call."""
         self._partial: _Partial | None = None
+        self._places = _Places()
+        self.index = -1
+        """Of the latest call."""
 
-    def goes_on(self, function: Function, events: list[Event]) -> bool:
-        """Tell whether this continues the call before it; if so, it has been read."""
+    def go_on(self, function: Function, events: list[Event]) -> dict[str, Any] | None:
+        """Read more of the call before; return what is new in its extras, None if it is another."""
         partial = self._partial
         if partial is None:
-            return False
-        if function.name:
+            return None
+        if partial.is_other_than(function):
             self.finish(events)
-            return False
+            return None
+        late_id = function.id if not partial.id else None
+        late_name = function.name if not partial.name else None
+        partial.id, partial.name = partial.id or late_id, partial.name or late_name
+        claimed = self._claim(late_id)
+        if claimed or late_name:
+            events.append(ToolCallDelta(partial.index, claimed, late_name))
         partial.feed(function)
-        if not function.will_continue:
-            self.finish(events)
-        return True
+        return _extras_of(function) | ({FORM: {"id": late_id}} if late_id else {})
 
     def begin(
         self, index: int, function: Function, model: str | None, events: list[Event]
     ) -> dict[str, Any]:
         """Begin a call; return its extras. `model` is who made it if nothing proves that."""
+        self.index = index
         form: dict[str, Any] = {}
-        if self._ids is None:
-            self._ids = set()
-            if model is not None:
-                form["unsigned"] = model
-        id = function.id if function.id and function.id not in self._ids else None
+        if self._ids is None and model is not None:
+            form["unsigned"] = model
+        id = self._claim(function.id)
         if id is None:
             form["id"] = function.id  # ours will get one that is not to be sent
-        else:
-            self._ids.add(id)
         arguments = text_of(function.args)
         if arguments == "null":
             arguments = ""
-        if function.will_continue or function.partial_args is not None:
-            self._partial = _Partial(index, function)
+        is_partial = function.will_continue or function.partial_args is not None
+        if is_partial:
             arguments = "{"  # so that a stream which breaks off leaves no call without arguments
         elif not arguments:
             form["args"] = "absent"
         events.append(ToolCallDelta(index, id, function.name, arguments))
-        extras: dict[str, Any] = {"functionCall": parsed(function.rest)} if function.rest else {}
-        return extras | ({FORM: form} if form else {})
+        if is_partial:
+            self._partial = _Partial(index, function, self._places)
+            self._partial.feed(function)
+        return _extras_of(function) | ({FORM: form} if form else {})
 
-    def end(self, index: int, function: Function, events: list[Event]) -> None:
-        """End the call that has begun, unless there is more of it to come."""
+    def extend(self, extras: dict[str, Any]) -> dict[str, Any]:
+        """Take extras of the latest call; return those to tell now. Others wait for its end."""
+        return extras if self._partial is None else self._partial.extend(extras)
+
+    def end(self, function: Function, events: list[Event]) -> None:
+        """End the latest call, unless there is more of it to come."""
         if self._partial is None:
-            events.append(ToolCallEnd(index))
+            events.append(ToolCallEnd(self.index))
         elif not function.will_continue:
             self.finish(events)
 
-    def finish(self, events: list[Event]) -> None:
-        """End the call that came in fragments, if one is open."""
+    def finish(self, events: list[Event], *, is_whole: bool = True) -> None:
+        """End the call that came in fragments, if one is open; unless it is whole, it stays so."""
         if self._partial is not None:
-            index, arguments = self._partial.index, self._partial.text()
-            events.append(ToolCallDelta(index, None, None, arguments[1:]))
-            events.append(ToolCallEnd(index))
+            self._partial.tell(events, is_whole=is_whole)
+            events.append(ToolCallEnd(self._partial.index))
             self._partial = None
+
+    def abandon(self, events: list[Event]) -> None:
+        """Tell what is known of the call that came in fragments, if one will never end."""
+        if self._partial is not None:
+            self._partial.tell(events, is_whole=False)
+            self._partial = None
+
+    def _claim(self, id: str | None) -> str | None:
+        """Return an id if no other call of this turn has it."""
+        if self._ids is None:
+            self._ids = set()
+        if not id or id in self._ids:
+            return None
+        self._ids.add(id)
+        return id
+
+
+def _extras_of(function: Function) -> dict[str, Any]:
+    return {CALL: parsed_extras(function.rest)} if function.rest else {}
 
 
 # -- fragments -------------------------------------------------------------------------------
@@ -92,38 +125,72 @@ class CallReader:
 class _Partial:
     """The arguments of one call as they grow; they are written when the last one is there."""
 
-    def __init__(self, index: int, opening: Function) -> None:
+    def __init__(self, index: int, opening: Function, places: _Places) -> None:
         self.index = index
+        self.id = opening.id
+        self.name = opening.name
+        self._places = places
+        self._extras: dict[str, Any] | None = None
+        """All so far; None before those of the opening."""
+        self._has_more_extras = False
+        """Whether there are some that were not told yet."""
         self._arguments: dict[str, Any] = {}
-        self._open: tuple[str | int, ...] | None = None
-        """The path of the text that goes on in the next fragment."""
-        self.feed(opening)
+        self._open: set[Path] = set()
+        """The paths of texts that go on in a later fragment."""
+        self._is_understood = True
+        """Whether all fragments were read to their end."""
+
+    def is_other_than(self, function: Function) -> bool:
+        """Tell whether a call is another one: fragments go without a name, or repeat the id too."""
+        is_same = function.id and function.id == self.id
+        return bool(function.name and self.name and not is_same)
 
     def feed(self, function: Function) -> None:
-        """Take the arguments of one more fragment."""
+        """Take the arguments of one more fragment. Raises ProtocolError."""
+        self._is_understood = False
         if bytes(function.args)[:1] == b"{":
             found = msgspec.json.decode(function.args, type=dict[str, Any])
             check_depth(found)  # it is written again
             self._arguments |= found
         for fragment in function.partial_args or ():
             self._put(fragment)
+        self._is_understood = True
 
-    def text(self) -> str:
-        """Return the JSON of all arguments."""
-        return msgspec.json.encode(self._arguments, enc_hook=str).decode()
+    def extend(self, extras: dict[str, Any]) -> dict[str, Any]:
+        """Take what stands beside a fragment; return it if it is the first and can be told."""
+        if self._extras is None:
+            self._extras = extras
+            return extras
+        if extras:
+            self._extras = join(self._extras, extras)
+            self._has_more_extras = True  # told with each fragment, all would be told each time
+        return {}
+
+    def tell(self, events: list[Event], *, is_whole: bool) -> None:
+        """Add what was not told yet: the arguments behind their first brace, and extras."""
+        if self._has_more_extras:
+            events.append(ExtrasAdded(self.index, {NAME: self._extras}))
+        text = msgspec.json.encode(self._arguments, enc_hook=str).decode()
+        if more := text[1 : None if is_whole and self._is_understood else -1]:
+            events.append(ToolCallDelta(self.index, arguments_delta=more))
 
     def _put(self, fragment: PartialArgument) -> None:
-        steps = _steps(fragment.json_path)
+        if fragment == _EMPTY:
+            return
+        path = read_path(fragment.json_path)
         place: Any = self._arguments
-        for step, following in itertools.pairwise(steps):
-            place = _enter(place, step, [] if isinstance(following, int) else {})
-        value = _value_of(fragment)
-        is_text = isinstance(value, str)
-        if is_text:
-            before = _get(place, steps[-1]) if steps == self._open else None
-            value = _grown(before, value, is_open=bool(fragment.will_continue))
-        _set(place, steps[-1], value)
-        self._open = steps if fragment.will_continue and is_text else None
+        for step, following in itertools.pairwise(path):
+            place = self._places.enter(place, step, [] if isinstance(following, int) else {})
+        is_told, value = _value_of(fragment)
+        was_open = path in self._open
+        kept = _get(place, path[-1]) if was_open else None
+        if isinstance(value, str):
+            kept = _grown(kept, value, is_open=bool(fragment.will_continue))
+        elif is_told or not was_open:
+            kept = value
+        self._places.set(place, path[-1], kept)
+        goes_on = fragment.will_continue and isinstance(kept, str | _Growing)
+        (self._open.add if goes_on else self._open.discard)(path)
 
 
 @final
@@ -147,47 +214,50 @@ def _grown(before: Any, more: str, *, is_open: bool) -> str | _Growing:
     return _Growing(more) if is_open else replace_lone_surrogates(more)
 
 
-def _steps(path: str) -> tuple[str | int, ...]:
-    """Read a path; one that is beyond us is taken as the name of an argument."""
-    found: list[str | int] = []
-    at = 1
-    while at < len(path):
-        match = _STEP.match(path, at)
-        if match is None or len(found) == MAX_DEPTH:
-            return (path,)
-        name, position, quoted, double_quoted = match.groups()
-        found.append(int(position) if position else name or quoted or double_quoted or "")
-        at = match.end()
-    return tuple(found) if found and isinstance(found[0], str) else (path,)
-
-
-def _value_of(fragment: PartialArgument) -> Any:
+def _value_of(fragment: PartialArgument) -> tuple[bool, str | float | None]:
+    """Return whether a fragment has a value, and which. Raises ProtocolError for one beyond us."""
     for value in (fragment.string_value, fragment.bool_value, fragment.number_value):
         if value is not None:
             # Numbers come as doubles; what was an integer is written as one.
             is_integer = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
-            return int(value) if is_integer else value
-    return None
+            return True, int(value) if is_integer else value
+    if fragment.null_value is None and fragment.rest is not None:
+        raise ProtocolError(f"{NAME}: a fragment of a call has a value of a kind without a name")
+    return fragment.null_value is not None, None
 
 
-def _enter(place: Any, step: str | int, new: Any) -> Any:
-    """Return the container at a step, made where there is none of that kind."""
-    found = _get(place, step)
-    if type(found) is not type(new):
-        _set(place, step, new)
-        return new
-    return found
+# -- places ----------------------------------------------------------------------------------
+
+
+@final
+class _Places:
+    """Makes the places that the paths of one answer lead to, within bounds."""
+
+    def __init__(self) -> None:
+        self._left_out = 0
+
+    def enter(self, place: Any, step: str | int, new: Any) -> Any:
+        """Return the container at a step, made where there is none of that kind."""
+        found = _get(place, step)
+        if type(found) is not type(new):
+            self.set(place, step, new)
+            return new
+        return found
+
+    def set(self, place: Any, step: str | int, value: Any) -> None:
+        """Put a value at a step. Raises ProtocolError if too much before it is left out."""
+        if isinstance(place, dict):
+            place[str(step)] = value
+        elif isinstance(step, int):
+            self._left_out += max(0, step - len(place))
+            if self._left_out > _MOST_LEFT_OUT:
+                rule = f"leave out more than {_MOST_LEFT_OUT} positions of lists"
+                raise ProtocolError(f"{NAME}: fragments of calls {rule}")
+            place.extend([None] * (step + 1 - len(place)))
+            place[step] = value
 
 
 def _get(place: Any, step: str | int) -> Any:
     if isinstance(place, dict):
         return place.get(str(step))
     return place[step] if isinstance(step, int) and step < len(place) else None
-
-
-def _set(place: Any, step: str | int, value: Any) -> None:
-    if isinstance(place, dict):
-        place[str(step)] = value
-    elif isinstance(step, int):
-        place.extend([None] * (step + 1 - len(place)))
-        place[step] = value

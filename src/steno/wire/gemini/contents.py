@@ -157,6 +157,7 @@ class ContentsWriter(MessageWriter):
     def _result(self, message: ToolResultMessage) -> None:
         extras, form = self._blocks.extras(message)
         texts, media = self._result_content(message)
+        self._blocks.anonymous.answer(message.tool_call_id)
         known = self._blocks.asked.get(message.tool_call_id)
         id, name = known or (message.tool_call_id, message.tool_name)
         members: dict[str, Any] = {

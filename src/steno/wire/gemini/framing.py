@@ -13,7 +13,8 @@ from steno.json_object import is_json_text
 from steno.wire.pieces import MAX_BYTES, Pieces
 from steno.wire.sse import ErrorPayload, EventSplitter
 
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
+"""What some servers put before everything."""
 _BEFORE: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*+")
 _BLANK: Final = b" \t\r\n"
 _DONE: Final = b"[DONE]"
@@ -34,7 +35,7 @@ class AnswerSplitter:
         if self._splitter is None:
             data = self._start + data
             data = data[_skipped(data) :]
-            if _BOM.startswith(data):
+            if BOM.startswith(data):
                 self._start = data
                 return []
             self._splitter = ObjectSplitter() if data[:1] in (b"[", b"{") else EventSplitter()
@@ -64,7 +65,7 @@ def _is_whole(payload: bytes) -> bool:
 _MARK: Final = re.compile(rb'["{}]').search
 # Nothing possessive here: Python 3.11 got that wrong in its first releases.
 _IN_STRING: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL).match
-_QUOTE, _OPENING = b'"{'
+_QUOTE, _OPENING, _BACKSLASH = b'"{\\'
 
 
 @final
@@ -117,7 +118,7 @@ class ObjectSplitter(Pieces):
         match = _IN_STRING(data, at + self._is_escaped)
         assert match is not None  # the pattern takes nothing as well
         end = match.end()
-        self._is_escaped = data[end:] == b"\\"
+        self._is_escaped = end == len(data) - 1 and data[end] == _BACKSLASH
         self._in_string = data[end : end + 1] != b'"'
         return len(data) if self._in_string else end + 1
 

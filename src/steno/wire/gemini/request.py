@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from steno.request import Request
-from steno.wire.extras import FORM, extras_of, merge_extras
+from steno.wire.extras import extras_of, merge_extras, take_form
 from steno.wire.functions import given, note_not_strict
 from steno.wire.gemini.contents import ContentsWriter
 from steno.wire.gemini.shapes import NAME, PROVIDER
@@ -53,7 +53,7 @@ class Encoder(BaseEncoder):
         self, request: Request, messages: bytes, losses: Losses, *, stream: bool | None
     ) -> bytes:
         extras = extras_of(request, NAME, losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         members = _settings(request, extras, form, losses)
         contents = self._contents
         assert contents is not None  # it is what wrote the messages

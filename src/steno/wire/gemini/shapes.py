@@ -119,12 +119,16 @@ _STOP_REASONS: Final = {
     "TOO_MANY_TOOL_CALLS": StopReason.ERROR,
     "MISSING_THOUGHT_SIGNATURE": StopReason.ERROR,
     "OTHER": StopReason.ERROR,
-    # Clients may ask for the numbers of enums. Google's two APIs agree on these.
+    "CONTINUATION": StopReason.PAUSE,
+    # Clients may ask for the numbers of enums. Google's two APIs agree on what these come to.
     "1": StopReason.END_TURN,
     "2": StopReason.LENGTH,
     "3": StopReason.CONTENT_FILTER,
     "4": StopReason.CONTENT_FILTER,
     "5": StopReason.ERROR,
+    "6": StopReason.CONTENT_FILTER,
+    "7": StopReason.CONTENT_FILTER,
+    "8": StopReason.CONTENT_FILTER,
 }
 
 

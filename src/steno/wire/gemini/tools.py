@@ -16,7 +16,7 @@ from steno.errors import InvalidRequest
 from steno.json_object import expose, freeze_mapping
 from steno.request import Request
 from steno.tool import ToolDefinition
-from steno.wire.extras import FORM, extras_of, form_of
+from steno.wire.extras import extras_of, form_of, take_form
 from steno.wire.gemini.shapes import LEGAL_NAME, NAME
 from steno.wire.gemini.spelling import Fields, snake_case, spell
 from steno.wire.open import NOT_AS_EXPECTED, explain, read_as
@@ -154,7 +154,7 @@ def declared_name(tool: ToolDefinition, losses: Losses, at: str = "") -> str:
 
 def _write_tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
     extras = extras_of(tool, NAME, losses, at=at)
-    form: dict[str, Any] = extras.pop(FORM, {})
+    form = take_form(extras)
     name = declared_name(tool, losses, at)
     members: dict[str, Any] = {"name": name, "description": tool.description}
     if "description" in form:

@@ -7,6 +7,7 @@ number and the ids beside them; what really stood there is noted where it is som
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Final, NamedTuple, final
 
 import msgspec
@@ -54,6 +55,33 @@ class _Asked(NamedTuple):
     name: str
 
 
+@final
+class _Unanswered:
+    """Calls that have no result yet: of those alike, the first is answered first."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, str | None], deque[_Asked]] = {}
+        self._answered: set[str] = set()
+        """The ids of those that wait under their other key for nothing."""
+
+    def add(self, asked: _Asked) -> None:
+        """Let a call wait, under the id that it came with and under its name."""
+        if asked.wire_id:
+            self._waiting.setdefault(("id", asked.wire_id), deque()).append(asked)
+        self._waiting.setdefault(("name", asked.name), deque()).append(asked)
+
+    def take(self, wire_id: str | None, name: str | None) -> _Asked | None:
+        """Take out the call that a result answers, if there is one: by id, else by name."""
+        for key in (("id", wire_id), ("name", name)):
+            waiting = self._waiting.get(key)
+            while waiting:
+                asked = waiting.popleft()
+                if asked.id not in self._answered:
+                    self._answered.add(asked.id)
+                    return asked
+        return None
+
+
 class _Group(NamedTuple):
     """Parts of one content that become one message: a result, or whatever stands between them."""
 
@@ -70,8 +98,8 @@ class ContentsReader:
         self._target = target
         self._new_ids = new_ids
         self._asked: dict[str, _Asked] = {}
-        self._open: list[_Asked] = []
-        """The calls of the latest turn that have no result yet."""
+        self._open = _Unanswered()
+        """The calls of the latest turn."""
         self._ended_in_result = False
         self._is_unsigned = True
 
@@ -96,7 +124,7 @@ class ContentsReader:
     # -- the model ---------------------------------------------------------------------------
 
     def _model(self, content: Fields, parts: list[Raw]) -> AssistantMessage:
-        self._open = []
+        self._open = _Unanswered()
         self._is_unsigned = True
         blocks = [self._model_block(raw) for raw in parts]
         return AssistantMessage(content=tuple(blocks), extras=content.extras())
@@ -131,7 +159,7 @@ class ContentsReader:
             form["args"] = "verbatim"
             made = msgspec.structs.replace(made, extras=part.extras())
         self._asked[id] = _Asked(id, wire_id, name or "")
-        self._open.append(self._asked[id])
+        self._open.add(self._asked[id])
         return made
 
     # -- the user and tools ------------------------------------------------------------------
@@ -183,14 +211,11 @@ class ContentsReader:
 
     def _pair(self, wire_id: str | None, name: str | None) -> _Asked:
         """Find the call that a result answers: by id, else the first open one of that name."""
-        found = next((asked for asked in self._open if wire_id and asked.wire_id == wire_id), None)
-        if found is None:
-            found = next((asked for asked in self._open if asked.name == name), None)
-        if found is None:
-            id = wire_id or self._new_ids.make()
-            return self._asked.get(id) or _Asked(id, id, name or "")
-        self._open.remove(found)
-        return found
+        found = self._open.take(wire_id, name)
+        if found is not None:
+            return found
+        id = wire_id or self._new_ids.make()
+        return self._asked.get(id) or _Asked(id, id, name or "")
 
 
 def _groups(parts: list[Raw]) -> list[_Group]:

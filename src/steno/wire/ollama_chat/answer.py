@@ -96,7 +96,9 @@ class StreamDecoder(BaseDecoder):
 
     def _read_piece(self, data: bytes, events: list[Event]) -> None:
         payloads = self._splitter.feed(data)
-        if len(payloads) < 2 or not self._turn.read_words(payloads, events):
+        if len(payloads) == 1:
+            self._turn.read(payloads[0], events)
+        elif not self._turn.read_words(payloads, events):
             for payload in payloads:
                 self._decode(payload, events)
 

@@ -13,7 +13,7 @@ from steno.message import (
     UserMessage,
 )
 from steno.request import Request
-from steno.wire.extras import FORM, extras_of, merge_extras
+from steno.wire.extras import FORM, extras_of, merge_extras, take_form, take_inner
 from steno.wire.functions import given, write_tools
 from steno.wire.ollama_chat.parts import Parts
 from steno.wire.ollama_chat.shapes import NAME, PROVIDER
@@ -21,6 +21,7 @@ from steno.wire.ollama_chat.tools import ANY_NAME, write_tool
 from steno.wire.report import Encoded, LossCode, Losses
 from steno.wire.writing import (
     MESSAGE,
+    Anonymous,
     ListWriter,
     MessageWriter,
     Target,
@@ -95,6 +96,7 @@ class _Writer(ListWriter):
         """By the id of a call: the name of its tool, ours and the server's."""
         self._made_up: set[str] = set()
         """Ids that the server never gave, and is not told."""
+        self._anonymous = Anonymous(self.losses)
 
     def _say(self, message: SystemMessage | UserMessage) -> None:
         first = message.content[0]
@@ -103,7 +105,7 @@ class _Writer(ListWriter):
                 self._written.append(first.raw.encode())
             return
         extras = extras_of(message, NAME, self.losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         parts = Parts(self.losses, _BETWEEN_TEXTS)
         for number, block in enumerate(message.content):
             parts.add(block, f".content[{number}]")
@@ -111,7 +113,7 @@ class _Writer(ListWriter):
 
     def _assistant(self, message: AssistantMessage) -> None:
         extras = extras_of(message, NAME, self.losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         parts = Parts(self.losses, "")
         for number, block in enumerate(message.content):
             at = f".content[{number}]"
@@ -129,7 +131,7 @@ class _Writer(ListWriter):
 
     def _call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
         extras = extras_of(call, NAME, self.losses, at=at)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         name: str = (
             form["name"] if "name" in form else call_name(call, ANY_NAME, self.losses, at=at)
         )
@@ -143,16 +145,19 @@ class _Writer(ListWriter):
         members: dict[str, Any] = {"id": call.id}
         if form.get("id") == "absent":
             self._made_up.add(call.id)
+            self._anonymous.ask(call.id, name)
             members = {}
         if "type" in form:
             members["type"] = form["type"]
-        return members | {"function": function | extras.pop("function", {})} | extras
+        inner = merge_extras(function, take_inner(extras, "function"), self.losses, at=at)
+        return merge_extras(members | {"function": inner}, extras, self.losses, at=at)
 
     def _result(self, message: ToolResultMessage) -> None:
         extras = extras_of(message, NAME, self.losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         members: dict[str, Any] = {"role": "tool"}
         id = message.tool_call_id
+        self._anonymous.answer(id)
         name = form.get("tool_name") or self._tool_name(message)
         if name and name != "absent":
             members["tool_name"] = name

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from steno.tool import ToolDefinition
-from steno.wire.extras import FORM, extras_of
+from steno.wire.extras import extras_of, take_form, take_inner
 from steno.wire.functions import function_of, unwrap, wrap
 from steno.wire.ollama_chat.shapes import NAME
 from steno.wire.reading import tool_of
@@ -59,13 +59,13 @@ def read_tool(raw: Raw) -> ToolDefinition | None:
 def write_tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
     """Write a definition, and note what of it the server will not see."""
     extras = extras_of(tool, NAME, losses, at=at)
-    form: dict[str, Any] = extras.pop(FORM, {})
+    form = take_form(extras)
     function = function_of(tool, wire_name(tool, ANY_NAME, losses, at=at))
     ignored = sorted(set(_ignored(function["parameters"], _KNOWN)))
     function = {name: value for name, value in function.items() if form.get(name) != "absent"}
     if ignored:
         losses.note(LossCode.TOOL, f"the server does not look at {', '.join(ignored)}", at=at)
-    return wrap(function | extras.pop("function", {})) | extras
+    return wrap(function | take_inner(extras, "function")) | extras
 
 
 def _ignored(schema: object, known: frozenset[str]) -> Iterator[str]:

@@ -8,11 +8,12 @@ from steno.wire.open import Rest, read_as
 
 _GROWING: Final = frozenset({"text", "summary", "data"})
 """What comes in fragments."""
+_DETAILS: Final = list[dict[str, Any]]
 
 
 def thinking_of(rest: Rest) -> str:
     """Return the words in the details of a message, of servers that say them only there."""
-    details = read_as(rest.get("reasoning_details"), list[dict[str, Any]]) or ()
+    details = read_as(rest.get("reasoning_details"), _DETAILS) or ()
     texts = [detail.get("text") or detail.get("summary") for detail in details]
     return "".join([text for text in texts if isinstance(text, str)])
 

@@ -12,6 +12,8 @@ LIMITS: Final = ("max_completion_tokens", "max_tokens")
 """The names that the most tokens to say have, the newest first."""
 COUNTED: Final = {"include_usage": True}
 """The options of a stream that ends with what it cost, which is what everybody else's do."""
+INNER: Final = "inner"
+"""A note of ours: members of the function of a call, which stand further inside than its others."""
 LEGACY: Final = "function_call"
 """The only call of a turn, as it was written before there were several with ids.
 
@@ -36,6 +38,8 @@ class Dialect(Quiet, frozen=True, kw_only=True):
     """The server's templates want user and assistant in turn, and one system message, first."""
     parses_arguments: bool = False
     """The server reads the arguments in the history as JSON and fails if they are not."""
+    has_custom_tools: bool = False
+    """The server has tools whose input is any text, not JSON."""
     call_id: re.Pattern[str] = USUAL_ID
     call_id_length: int = 24
 
@@ -43,7 +47,7 @@ class Dialect(Quiet, frozen=True, kw_only=True):
 DIALECTS: Final = {
     dialect.provider: dialect
     for dialect in (
-        Dialect(provider="openai", max_tokens_field="max_completion_tokens"),
+        Dialect(provider="openai", max_tokens_field="max_completion_tokens", has_custom_tools=True),
         Dialect(
             provider="vllm",
             thinking_field="reasoning",

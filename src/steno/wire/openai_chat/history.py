@@ -33,7 +33,7 @@ from steno.wire.functions import (
     wrap,
 )
 from steno.wire.open import text_of
-from steno.wire.openai_chat.dialect import COUNTED, LEGACY, LIMITS, USUAL_ID
+from steno.wire.openai_chat.dialect import COUNTED, INNER, LEGACY, LIMITS, USUAL_ID
 from steno.wire.openai_chat.shapes import LEGAL_NAME, NAME, PROVIDER
 from steno.wire.reading import Members, NewIds, image_of, read_or_keep, take_tools, tool_of
 from steno.wire.writing import Target
@@ -247,7 +247,7 @@ def _function_call(id: str, call: Members, function: Members, field: str) -> Any
         call.note("name", name)  # not every server keeps OpenAI's rule
     left = function.extras(NAME)
     if left is not None:
-        call.note("inner", left[NAME])
+        call.note(INNER, left[NAME])
     return build_call(id, name or "", arguments or "", extras=call.extras(NAME))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, final
 
 import msgspec
@@ -16,22 +17,26 @@ from steno.wire.fault import decode_error
 from steno.wire.open import (
     NOT_AS_EXPECTED,
     Rest,
+    mend,
     parsed,
     read_as,
     read_members,
     reader,
+    slow_reader,
     text_with_halves,
 )
 from steno.wire.openai_responses.shapes import (
     BEGINS,
     BOOKKEEPING,
     ENDS,
-    GROWING,
+    KINDS,
     NAME,
     NULL,
     PROVIDER,
     REPEATED,
     TEXT,
+    WHOLE,
+    WORDS,
     Answer,
     Delta,
     stop_reason_of,
@@ -45,7 +50,7 @@ from steno.wire.stream import assemble, cut_short
 _NOWHERE: Final = "\0"
 
 _decode: Final = msgspec.json.Decoder(Delta).decode
-_read_delta: Final = reader(Delta, NAME)
+_read_delta: Final = slow_reader(Delta, NAME)
 _read_answer: Final = reader(Answer, NAME)
 
 
@@ -78,7 +83,10 @@ class StreamDecoder(BaseDecoder):
         return self._turn.envelope
 
     def _finish(self, events: list[Event]) -> None:
-        self._turn.close(events)
+        self._turn.close()
+
+    def _abandon(self, events: list[Event]) -> None:
+        self._turn.tell_held(events)
 
 
 @final
@@ -95,6 +103,7 @@ class _Turn:
         self._text_output: int | None = None
         self._text_part: int | None = None
         self._text_block = 0
+        self._note_text: Callable[[str], None] = list[str]().append
 
     @property
     def envelope(self) -> dict[str, Any]:
@@ -118,14 +127,14 @@ class _Turn:
                 or delta.output_index != self._text_output
             ):
                 self._find_text(delta)
+            self._note_text(delta.delta)
             events.append(TextDelta(self._text_block, delta.delta))
         else:
             self._read_delta(delta, payload, events)
 
     def read_whole(self, data: bytes, events: list[Event]) -> None:
         """Add the events of a whole answer."""
-        data, _ = replace_lone_escapes(data)
-        check_utf8(data)
+        data = mend(data, NAME)
         answer = _read_answer(data)
         if answer.error != NULL:
             raise decode_error(200, b'{"error":' + bytes(answer.error) + b"}")
@@ -134,26 +143,30 @@ class _Turn:
         self._teller.about = Raw(data)
         self._finish(answer, answer.status, events)
 
-    def close(self, events: list[Event]) -> None:
-        """Add what the end of the bytes means. Raises CutShort if it comes too early."""
+    def close(self) -> None:
+        """Say that the bytes are at an end. Raises CutShort if it comes too early."""
         self._raise_fault()
         if not self._is_finished:
-            self._teller.end_refusals(events)
             raise cut_short()
+
+    def tell_held(self, events: list[Event]) -> None:
+        """Add what waited for more that will not come."""
+        self._teller.end_held(events)
 
     # -- deltas ------------------------------------------------------------------------------
 
     def _find_text(self, delta: Delta) -> None:
         self._raise_fault()
         places = self._teller.places
-        item = places.find(delta.item_id, delta.output_index)
-        self._text_block = places.grow(item, delta.content_index)
+        item = places.find_growing(delta.item_id, delta.output_index, WORDS)
+        said = places.grow(item, delta.content_index, WORDS)
+        self._text_block, self._note_text = said.block, said.told.append
         self._text_item, self._text_output = delta.item_id, delta.output_index
         self._text_part = delta.content_index
 
     def _read_delta(self, delta: Delta, payload: bytes, events: list[Event]) -> None:
         self._raise_fault()
-        if delta.type in GROWING:
+        if delta.type in KINDS:
             if delta.delta:
                 self._teller.tell_delta(delta, events)
         elif delta.type not in BOOKKEEPING:
@@ -165,11 +178,7 @@ class _Turn:
         self._unnamed |= delta.rest or {}
         if mended != payload:
             delta.delta = text_with_halves(payload, "delta") or delta.delta
-        if delta.type == TEXT and delta.delta:
-            self._find_text(delta)
-            events.append(TextDelta(self._text_block, delta.delta))
-        else:
-            self._read_delta(delta, mended, events)
+        self._read_delta(delta, mended, events)
 
     # -- other events of the stream ----------------------------------------------------------
 
@@ -179,7 +188,7 @@ class _Turn:
         if payload.startswith(b"[DONE]") or type(payload) is ErrorPayload:
             self._raise_fault()
             # OpenAI says it again in the last event, together with what became of the rest.
-            self._fault = payload if type(payload) is ErrorPayload else None
+            self._fault = payload.data if type(payload) is ErrorPayload else None
             return
         mended, _ = replace_lone_escapes(payload)
         members = self._read_members(mended)
@@ -197,12 +206,12 @@ class _Turn:
             self._teller.begin_item(members.get("item", NULL), index, events)
         elif kind == "response.output_item.done":
             self._teller.end_item(members.get("item", NULL), index, events)
-        elif kind in GROWING:
+        elif kind in KINDS:
             self._read_odd_delta(payload, mended, events)
         elif members.get("error", NULL) != NULL:
             raise decode_error(200, mended)
         elif kind in BOOKKEEPING:
-            self._read_progress(kind, members)
+            self._read_progress(kind, members, events)
         else:
             self._teller.keep(kind, mended, events)
 
@@ -210,7 +219,7 @@ class _Turn:
         check_utf8(payload)
         return read_members(payload, NAME)
 
-    def _read_progress(self, kind: str, members: Rest) -> None:
+    def _read_progress(self, kind: str, members: Rest, events: list[Event]) -> None:
         if kind == "response.content_part.added":
             id = read_as(members.get("item_id"), str)
             item = self._teller.places.find(id, read_as(members.get("output_index"), int))
@@ -218,7 +227,22 @@ class _Turn:
             # A part that stays empty has a number too; vLLM gives reasoning a part of text.
             if part.get("type") in ("output_text", "refusal") and None not in item.parts:
                 self._teller.places.block(item, read_as(members.get("content_index"), int))
+        elif kind in WHOLE:
+            self._read_at_once(kind, members, events)
         self._unnamed |= {name: members[name] for name in members.keys() - REPEATED}
+
+    def _read_at_once(self, kind: str, members: Rest, events: list[Event]) -> None:
+        text = read_as(members.get(WHOLE[kind]), str)
+        if text:
+            delta = Delta(
+                type=kind.removesuffix("done") + "delta",
+                delta=text,
+                item_id=read_as(members.get("item_id"), str),
+                output_index=read_as(members.get("output_index"), int),
+                content_index=read_as(members.get("content_index"), int),
+                summary_index=read_as(members.get("summary_index"), int),
+            )
+            self._teller.end_part(delta, events)
 
     def _raise_fault(self) -> None:
         if self._fault is not None:

@@ -31,8 +31,16 @@ from steno.wire.functions import (
     take_model,
     take_settings,
 )
-from steno.wire.openai_responses.item import block_of, read_item
-from steno.wire.openai_responses.shapes import LEGAL_NAME, MADE_BY, NAME, PROVIDER
+from steno.wire.openai_responses.item import block_of, custom_ids, read_item
+from steno.wire.openai_responses.shapes import (
+    CUSTOM_RESULT,
+    LEGAL_ID,
+    LEGAL_NAME,
+    MADE_BY,
+    NAME,
+    PROVIDER,
+    RESULT,
+)
 from steno.wire.reading import Members, image_of, take_tools, tool_of, whole_message
 from steno.wire.writing import Target
 
@@ -128,15 +136,17 @@ def _input(body: Members, target: Target) -> list[Message]:
 def _messages(items: list[Raw], target: Target) -> list[Message]:
     found: list[Message] = []
     turn: list[AssistantBlock] = []
+    custom: set[str] = set()
     for number, raw in enumerate(items):
         item = Members(raw, f"input[{number}]")
         if _is_of_the_model(item):
             turn += _blocks(raw, item, target)
             continue
         if turn:
+            custom |= custom_ids(turn)
             found.append(_turn(turn, target))
             turn = []
-        found.append(_message(item))
+        found.append(_message(item, custom))
     return [*found, _turn(turn, target)] if turn else found
 
 
@@ -160,19 +170,20 @@ def _turn(blocks: list[AssistantBlock], target: Target) -> AssistantMessage:
     return AssistantMessage(content=tuple(blocks), extras=extras)
 
 
-def _message(item: Members) -> Message:
+def _message(item: Members, custom: set[str]) -> Message:
+    """Read what is not of the model; `custom` are the ids of its calls of custom tools."""
     raw = item.raw
     try:
-        message = _read_message(item)
+        message = _read_message(item, custom)
     except InvalidValue:
         message = None
     return message or whole_message(raw, NAME)
 
 
-def _read_message(item: Members) -> Message | None:
+def _read_message(item: Members, custom: set[str]) -> Message | None:
     kind, role = item.look("type", str), item.look("role", str)
-    if kind == "function_call_output":
-        return _result(item)
+    if kind in (RESULT, CUSTOM_RESULT):
+        return _result(item, custom)
     if kind not in ("message", None):
         return None
     if item.take("type", str):
@@ -191,9 +202,12 @@ def _read_message(item: Members) -> Message | None:
     return SystemMessage(tuple(texts), extras=item.extras(NAME) or {NAME: {}})
 
 
-def _result(item: Members) -> ToolResultMessage:
-    item.take("type", str)
+def _result(item: Members, custom: set[str]) -> ToolResultMessage:
     call_id = item.take("call_id", str) or ""
+    if not LEGAL_ID.fullmatch(call_id):
+        item.note("call_id", call_id)
+    if item.look("type", str) == (CUSTOM_RESULT if call_id in custom else RESULT):
+        item.take("type", str)  # as we would write it
     content: tuple[ResultBlock, ...] = _content(item, "output")
     return ToolResultMessage(tool_call_id=call_id, content=content, extras=item.extras(NAME))
 

@@ -6,20 +6,21 @@ name for stays with it, so that the same item can be written again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 import msgspec
 from msgspec import Raw
 
-from steno.call import build_call
+from steno.call import AnyToolCall, build_call
 from steno.content import Opaque, Text, Thinking
 from steno.errors import InvalidRequest
 from steno.json_object import MAX_DEPTH, check_depth
 from steno.message import AssistantBlock
-from steno.wire.extras import FORM
+from steno.wire.extras import FORM, extras_for
 from steno.wire.functions import given
 from steno.wire.open import text_of
-from steno.wire.openai_responses.shapes import ITEM, LEGAL_NAME, NAME, PART, TYPE
+from steno.wire.openai_responses.shapes import CUSTOM, ITEM, LEGAL_ID, LEGAL_NAME, NAME, PART, TYPE
 from steno.wire.reading import Members
 from steno.wire.writing import Target
 
@@ -42,7 +43,7 @@ class Thought(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A function call; an absent id or name is empty."""
+    """A call of a function or of a custom tool; an absent id or name is empty."""
 
     id: str
     name: str
@@ -74,7 +75,10 @@ def read_item(raw: Raw, place: str) -> list[Piece]:
     if kind == "reasoning":
         return [_read_thought(item)]
     if kind == "function_call":
-        return [_read_call(item)]
+        item.take("type", str)
+        return [_read_call(item, "arguments")]
+    if kind == CUSTOM:
+        return [_read_call(item, "input")]
     return [Other(kind or "", item.raw)]
 
 
@@ -108,7 +112,7 @@ def _call_extras(call: Call) -> Extras | None:
     """Keep a name and blank arguments as they were recorded, where ours would be others."""
     members = (call.extras or {}).get(NAME, {})
     form = members.get(FORM, {})
-    if not call.arguments.strip() and "absent" not in form:
+    if not call.arguments.strip() and form.keys().isdisjoint({"absent", "blank"}):
         members = members | {"arguments": call.arguments}
     if not LEGAL_NAME.fullmatch(call.name):
         members = members | {FORM: form | {"name": call.name}}
@@ -180,14 +184,27 @@ def summary_of(text: str) -> list[dict[str, Any]]:
     return [{"type": "summary_text", "text": text}] if text else []
 
 
-def _read_call(item: Members) -> Call:
-    item.take("type", str)
-    absent = [name for name in ("name", "arguments") if name not in item]
+def _read_call(item: Members, field: str) -> Call:
+    absent = [name for name in ("name", field) if name not in item]
     if absent:
         item.note("absent", absent)
     id, name = item.take("call_id", str), item.take("name", str)
-    arguments = item.take("arguments", str)
-    if arguments is None and "arguments" in item:
-        arguments = text_of(item.take("arguments", Raw) or b"")
+    if id and not LEGAL_ID.fullmatch(id):
+        item.note("call_id", id)
+    arguments = item.take(field, str)
+    if arguments is None and field in item:
+        arguments = text_of(item.take(field, Raw) or b"")
         item.note("arguments", "object")
+    elif arguments is not None and field == "input" and not arguments.strip():
+        item.note("blank", arguments)  # an input is text, and without any it is not `{}`
     return Call(id or "", name or "", arguments or "", item.extras(NAME))
+
+
+def custom_ids(blocks: Iterable[AssistantBlock]) -> set[str]:
+    """Return the ids of the calls of custom tools, which are answered in a way of their own."""
+    return {block.id for block in blocks if isinstance(block, AnyToolCall) and is_custom(block)}
+
+
+def is_custom(call: AnyToolCall) -> bool:
+    """Tell whether a call is one of a custom tool."""
+    return extras_for(call, NAME).get("type") == CUSTOM

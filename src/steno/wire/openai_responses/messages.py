@@ -16,10 +16,11 @@ from steno.message import (
     UserBlock,
     UserMessage,
 )
-from steno.wire.extras import FORM, extras_of
+from steno.wire.extras import FORM, extras_of, take_form
 from steno.wire.functions import given
-from steno.wire.openai_responses.shapes import NAME
-from steno.wire.openai_responses.turns import LEGAL_ID, Members, TurnWriter
+from steno.wire.openai_responses.item import custom_ids
+from steno.wire.openai_responses.shapes import CUSTOM_RESULT, LEGAL_ID, NAME, RESULT
+from steno.wire.openai_responses.turns import Members, TurnWriter
 from steno.wire.report import LossCode
 from steno.wire.writing import (
     MESSAGE,
@@ -52,6 +53,10 @@ class Writer(MessageWriter):
         super().__init__(target)
         self._written: list[bytes] = []
         self._is_first = True
+        self._sent: dict[str, str] = {}
+        """The ids under which calls were sent."""
+        self._custom: set[str] = set()
+        """The ids of calls of custom tools."""
 
     def add(self, message: Message) -> None:
         """Write one more message."""
@@ -64,7 +69,8 @@ class Writer(MessageWriter):
             case UserMessage():
                 self._write(self._user(message))
             case AssistantMessage():
-                for part in TurnWriter(message, self.target, self.losses).items():
+                self._custom |= custom_ids(message.content)
+                for part in TurnWriter(message, self.target, self.losses, self._sent).items():
                     self._write(part)
             case ToolResultMessage():
                 self._write(self._result(message))
@@ -91,19 +97,29 @@ class Writer(MessageWriter):
 
     def _said(self, message: SystemMessage | UserMessage) -> Members:
         extras = extras_of(message, NAME, self.losses)
-        form: Members = extras.pop(FORM, {})
+        form = take_form(extras)
         head = given(type=form.get("type"), role=message.role.value)
         return head | self._content(message.content, "content", form) | extras
 
     def _result(self, message: ToolResultMessage) -> Members:
         extras = extras_of(message, NAME, self.losses)
-        form: Members = extras.pop(FORM, {})
+        form = take_form(extras)
         output = self._content(message.content, "output", form)
         if message.is_error:
             self.losses.note(LossCode.OUTCOME, f"not told that the call ended as {message.outcome}")
             output = output if output["output"] else {"output": str(message.outcome)}
-        call_id = wire_id(message.tool_call_id, LEGAL_ID, self.losses)
-        return {"type": "function_call_output", "call_id": call_id} | output | extras
+        call_id = self._call_id(message.tool_call_id, form)
+        kind = CUSTOM_RESULT if message.tool_call_id in self._custom else RESULT
+        return {"type": kind, "call_id": call_id} | output | extras
+
+    def _call_id(self, id: str, form: Members) -> str:
+        """Return the id that the call of a result was sent under."""
+        sent = self._sent.get(id, id if form.get("call_id") == id else None)
+        if sent is None:
+            return wire_id(id, LEGAL_ID, self.losses)
+        if sent != id:
+            self.losses.note(LossCode.CALL_ID, f"sent under the id {sent}")
+        return sent
 
     def _content(
         self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: Members

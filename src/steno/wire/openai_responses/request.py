@@ -8,7 +8,7 @@ from steno.content import Text
 from steno.message import UserMessage
 from steno.request import Request
 from steno.tool import ToolDefinition
-from steno.wire.extras import FORM, extras_of, merge_extras
+from steno.wire.extras import extras_of, merge_extras, take_form
 from steno.wire.functions import (
     function_name,
     function_of,
@@ -49,7 +49,7 @@ class Encoder(BaseEncoder):
         self, request: Request, messages: bytes, losses: Losses, *, stream: bool | None
     ) -> bytes:
         extras = extras_of(request, NAME, losses)
-        form: dict[str, Any] = extras.pop(FORM, {})
+        form = take_form(extras)
         members = _settings(request, extras, losses) | given(stream=stream)
         # Messages last: the body of the next turn then begins with the bytes of this one.
         head = dump(merge_extras(members, extras, losses))[:-1]
@@ -92,7 +92,7 @@ def _settings(request: Request, extras: dict[str, Any], losses: Losses) -> dict[
 
 def _tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
     extras = extras_of(tool, NAME, losses, at=at)
-    form: dict[str, Any] = extras.pop(FORM, {})
+    form = take_form(extras)
     # Written out either way: here a tool is strict unless it says otherwise.
     function = function_of(tool, _tool_name(tool, losses, at=at)) | {"strict": tool.strict}
     for name in form.get("absent", ()):

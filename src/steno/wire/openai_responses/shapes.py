@@ -14,6 +14,7 @@ NAME: Final = "openai_responses"
 PROVIDER: Final = "openai"
 """Whom we assume to speak this protocol if nobody says otherwise."""
 
+LEGAL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What a function may be called."""
 
@@ -26,15 +27,39 @@ PART: Final = "part"
 MADE_BY: Final = "provider"
 """How a turn was written that another provider than `PROVIDER` made; ids are worth nothing else."""
 
+CUSTOM: Final = "custom_tool_call"
+"""The type of a call whose arguments are any text, its input."""
+RESULT: Final = "function_call_output"
+CUSTOM_RESULT: Final = "custom_tool_call_output"
+
 NULL: Final = Raw(b"null")
 
 TEXT: Final = "response.output_text.delta"
-ARGUMENTS: Final = "response.function_call_arguments.delta"
+ARGUMENTS: Final = frozenset(
+    {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
+)
 REFUSAL: Final = "response.refusal.delta"
 THINKING: Final = frozenset(
     {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
 )
-GROWING: Final = THINKING | {TEXT, ARGUMENTS, REFUSAL}
+WORDS: Final = "words"
+THOUGHT: Final = "thought"
+CALL: Final = "call"
+KINDS: Final = (
+    {TEXT: WORDS, REFUSAL: "refusal"}
+    | dict.fromkeys(THINKING, THOUGHT)
+    | dict.fromkeys(ARGUMENTS, CALL)
+)
+"""Events that say more of something: what that is."""
+WHOLE: Final = {
+    "response.output_text.done": "text",
+    "response.refusal.done": "refusal",
+    "response.function_call_arguments.done": "arguments",
+    "response.custom_tool_call_input.done": "input",
+    "response.reasoning_text.done": "text",
+    "response.reasoning_summary_text.done": "text",
+}
+"""Events that say at once what deltas said before, or should have: the member that says it."""
 ENDS: Final = frozenset(
     {
         "response.completed",
@@ -158,14 +183,10 @@ BOOKKEEPING: Final = frozenset(
         "ping",
         "keepalive",
         *_progress("content_part", "added", "done"),
-        *_progress("output_text", "done", "annotation.added"),
-        *_progress("refusal", "done"),
-        *_progress("function_call_arguments", "done"),
-        *_progress("reasoning_text", "done"),
+        *WHOLE,
+        *_progress("output_text", "annotation.added"),
         *_progress("reasoning_part", "added", "done"),
-        *_progress("reasoning_summary_text", "done"),
         *_progress("reasoning_summary_part", "added", "done"),
-        *_progress("custom_tool_call_input", "delta", "done"),
         *_progress("mcp_call", "in_progress", "completed", "failed"),
         *_progress("mcp_call_arguments", "delta", "done"),
         *_progress("mcp_list_tools", "in_progress", "completed", "failed"),

@@ -1,7 +1,8 @@
 """Tell items as events, each thing once.
 
-A stream speaks of an item three times: in deltas, when the item is done, and at the end. What
-was told is not told again; what is only in a later telling is taken from there.
+A stream speaks of an item more than once: in deltas, when a part of it is done, when the item is
+done, and at the end. What was told is not told again; what is only in a later telling is taken
+from there.
 """
 
 from __future__ import annotations
@@ -29,18 +30,31 @@ from steno.wire.extras import FORM
 from steno.wire.open import reader, text_of
 from steno.wire.openai_responses.item import Call, Other, Piece, Thought, Words, read_item
 from steno.wire.openai_responses.places import Item, Places
+from steno.wire.openai_responses.retold import is_again, new_extras, with_news, words_of
+from steno.wire.openai_responses.said import THE_ONLY_ONE, Part, Said
 from steno.wire.openai_responses.shapes import (
     ARGUMENTS,
+    CALL,
+    CUSTOM,
+    KINDS,
     MADE_BY,
     NAME,
+    NULL,
     PART,
     PROVIDER,
+    REFUSAL,
+    TEXT,
     THINKING,
+    THOUGHT,
+    WORDS,
     Answer,
     Delta,
     Head,
 )
 from steno.wire.writing import EVENT, Target
+
+_MOST_TELLINGS: Final = 4
+"""How often there may be news of an item that is done: each costs what was told of it so far."""
 
 _read_head: Final = reader(Head, NAME)
 _read_answer: Final = reader(Answer, NAME)
@@ -58,50 +72,111 @@ class Teller:
         self._provider = provider
         self._model = model
         self._is_noted = provider == PROVIDER
-        self._refusals: dict[int, list[str]] = {}
+        self._refusals: dict[int, Said] = {}
         """The words of refusals that are not done, by block."""
 
     def tell_delta(self, delta: Delta, events: list[Event]) -> None:
-        """Tell more of an item: thinking, arguments or a refusal."""
-        item = self.places.find(delta.item_id, delta.output_index)
+        """Tell more of an item: text, thinking, arguments or a refusal."""
+        kind = KINDS[delta.type]
+        item = self.places.find_growing(delta.item_id, delta.output_index, kind)
+        self._grow(self.places.grow(item, _part_of(delta), kind), delta, events)
+
+    def _grow(self, said: Said, delta: Delta, events: list[Event]) -> None:
+        text = said.more(delta.delta, _place_of(delta))
         if delta.type in THINKING:
-            events.append(ThinkingDelta(self.places.grow(item, None), delta.delta))
-        elif delta.type == ARGUMENTS:
-            block = self.places.grow(item, None)
-            events.append(ToolCallDelta(block, arguments_delta=delta.delta))
+            if text:
+                events.append(ThinkingDelta(said.block, text))
+        elif delta.type in ARGUMENTS:
+            events.append(ToolCallDelta(said.block, arguments_delta=text))
+        elif delta.type == TEXT:
+            events.append(TextDelta(said.block, text))
         else:
-            block = self.places.grow(item, delta.content_index)
-            self._refusals.setdefault(block, []).append(delta.delta)
+            self._refusals[said.block] = said
+
+    def end_part(self, delta: Delta, events: list[Event]) -> None:
+        """Tell the end of what is said at once; all of it waits where no delta said any.
+
+        It is clear with the item only whether that says it.
+        """
+        kind = KINDS[delta.type]
+        item, is_certain = self.places.find_again(delta.item_id, delta.output_index, kind)
+        if item.is_done:
+            return
+        if not is_certain:
+            delta.content_index = delta.summary_index = None
+        if not self._end_part(item, delta, events):
+            item.whole.append(delta)
+
+    def _end_part(self, item: Item, delta: Delta, events: list[Event]) -> bool:
+        """Tell what a part has more, now that it is whole; False if nothing was told of it."""
+        said = item.find(KINDS[delta.type], _part_of(delta))
+        end = None if said is None else said.end_of(delta.delta, _place_of(delta))
+        if said is not None and end:
+            self._grow(said, msgspec.structs.replace(delta, delta=end), events)
+        return end is not None
 
     def begin_item(self, raw: Raw, index: int | None, events: list[Event]) -> None:
         """Tell what an item will be, as far as that is certain."""
+        if raw == NULL:
+            return  # some servers announce an item and do not say which
         head = _read_head(raw)
-        item = self.places.begin(head.id, index)
-        if head.type == "function_call" and head.call_id and head.name and not item.has_begun:
+        item = self.places.begin(head, index)
+        is_call = head.type in ("function_call", CUSTOM)
+        if is_call and head.call_id and head.name and not item.has_begun:
             item.has_begun = True
-            events.append(ToolCallBegin(self.places.block(item, None), head.call_id, head.name))
+            block = item.latest[CALL] = self.places.block(item, None)
+            events.append(ToolCallBegin(block, head.call_id, head.name))
+            if head.type == CUSTOM:
+                events.append(ExtrasAdded(block, {NAME: {"type": CUSTOM}}))
 
     def end_item(self, raw: Raw, index: int | None, events: list[Event]) -> None:
         """Tell the rest of an item that is done."""
-        self._end(self.places.find(_read_head(raw).id, index), raw, events)
+        head = _read_head(raw)
+        item = self.places.find(head.id, index)
+        is_told = bool(item.pieces) and item.is_elsewhere(index)
+        if item.is_another(head, index) or (is_told and not is_again(item.pieces, _read(raw))):
+            item = self.places.add(head.id, index)
+        self._end(item, head, raw, events)
 
     def end_output(self, output: list[Raw], events: list[Event]) -> None:
         """Tell the rest of everything."""
+        seen: set[Item] = set()
         for position, raw in enumerate(output):
-            item = self.places.find_in_output(position, _read_head(raw).id, len(output))
-            if item is not None:
-                self._end(item, raw, events)
-        self.end_refusals(events)
+            head = _read_head(raw)
+            for item in self.places.find_in_output(position, head.id):
+                if item not in seen and not item.is_another(head, position):
+                    break
+            else:
+                if len(self.places.items) >= len(output):
+                    continue  # all were told, but under other names
+                item = self.places.add(head.id, position)
+            seen.add(item)
+            self._end(item, head, raw, events)
+        self.end_held(events)
 
-    def end_refusals(self, events: list[Event]) -> None:
-        """Tell the words of refusals that were never said to be done."""
-        for block, words in self._refusals.items():
-            refusal = replace_lone_surrogates("".join(words))
+    def end_held(self, events: list[Event]) -> None:
+        """Tell what waited for an item to be done that never was."""
+        for item in self.places.items:
+            self._end_whole(item, events)
+            for said in item.said.values():
+                waiting = said.rest()
+                if waiting:
+                    events.append(ThinkingDelta(said.block, waiting))
+        for block, said in self._refusals.items():
+            refusal = replace_lone_surrogates("".join(said.told))
             raw = msgspec.json.encode({"type": "refusal", "refusal": refusal}).decode()
             piece = Other("refusal", raw, {NAME: {FORM: {PART: True}}})
             events.append(BlockAdded(block, _opaque(piece)))
             self.is_refused = True
         self._refusals.clear()
+
+    def _end_whole(self, item: Item, events: list[Event]) -> None:
+        """Tell what was said at once, unless something else said it."""
+        for delta in item.whole:
+            if not self._end_part(item, delta, events):
+                said = self.places.grow(item, _part_of(delta), KINDS[delta.type])
+                self._grow(said, delta, events)
+        item.whole.clear()
 
     def keep(self, kind: str, payload: bytes, events: list[Event]) -> None:
         """Keep an event that we have no name for."""
@@ -109,38 +184,52 @@ class Teller:
         block = Opaque(kind=f"{EVENT}{kind}", raw=text_of(payload), origin=NAME)
         events.append(BlockAdded(self.places.new_block(), block))
 
-    def _end(self, item: Item, raw: Raw, events: list[Event]) -> None:
-        if item.is_done:
-            return
+    def _end(self, item: Item, head: Head, raw: Raw, events: list[Event]) -> None:
         item.is_done = True
-        try:
-            pieces = read_item(raw, NAME)
-        except InvalidRequest as exc:
-            raise ProtocolError(str(exc)) from None
-        if item.told and isinstance(pieces[0], Other) and pieces[0].kind == "message":
+        if raw == item.raw:
+            return  # nearly always, where it is told again
+        pieces, told = _read(raw), item.pieces
+        if told:
+            if item.tellings == _MOST_TELLINGS or not is_again(told, pieces):
+                return
+            raw = with_news(item.raw, raw)
+            pieces = _read(raw)
+        elif not any(map(words_of, pieces)):
+            self._end_whole(item, events)
+        item.whole.clear()
+        if item.said and isinstance(pieces[0], Other) and pieces[0].kind == "message":
             return  # an empty message, where its words were in the deltas alone
+        item.raw, item.pieces = raw, pieces
+        item.head = item.head if told else head
+        item.tellings += 1
         if not self._is_noted:
             self._is_noted = True
             events.append(ExtrasAdded(None, {NAME: {FORM: {MADE_BY: self._provider}}}))
-        blocks = list(item.parts.values())
-        blocks += [self.places.new_block() for _ in pieces[len(blocks) :]]
-        for piece, block in zip(pieces, blocks, strict=False):
-            self._end_block(item, piece, block, events)
+        blocks = self.places.blocks(item, len(pieces))
+        for number, (piece, block) in enumerate(zip(pieces, blocks, strict=True)):
+            before = told[number] if number < len(told) else None
+            if piece != before:
+                self._end_block(item, piece, block, before, events)
 
-    def _end_block(self, item: Item, piece: Piece, block: int, events: list[Event]) -> None:
-        is_new = block not in item.told
+    def _end_block(
+        self, item: Item, piece: Piece, block: int, told: Piece | None, events: list[Event]
+    ) -> None:
         match piece:
             case Words():
-                if is_new and piece.text:
-                    events.append(TextDelta(block, piece.text))
+                text = self.places.words(item, block, WORDS).rest(piece.text)
+                if text:
+                    events.append(TextDelta(block, text))
             case Thought():
-                if is_new:
-                    events.append(ThinkingDelta(block, piece.text))
-                if piece.sealed is not None:
+                is_new = told is None and (block, THOUGHT) not in item.said
+                text = self.places.words(item, block, THOUGHT).rest(piece.text)
+                if text or is_new:
+                    events.append(ThinkingDelta(block, text))
+                if piece.sealed is not None and not (isinstance(told, Thought) and told.sealed):
                     events.append(BlockSealed(block, self._target().seal(piece.sealed)))
             case Call():
-                arguments = piece.arguments if is_new else None
+                arguments = self.places.words(item, block, CALL).rest(piece.arguments) or None
                 if not item.has_begun:
+                    item.has_begun = bool(piece.id and piece.name)
                     events.append(ToolCallDelta(block, piece.id, piece.name, arguments))
                 elif arguments:
                     events.append(ToolCallDelta(block, arguments_delta=arguments))
@@ -151,8 +240,9 @@ class Teller:
                 return
             case _:
                 assert_never(piece)
-        if piece.extras is not None:
-            events.append(ExtrasAdded(block, piece.extras))
+        extras = new_extras(piece, told)
+        if extras is not None:
+            events.append(ExtrasAdded(block, extras))
         if isinstance(piece, Call):
             events.append(ToolCallEnd(block, piece.id or None))
 
@@ -175,3 +265,23 @@ def check_utf8(data: bytes) -> None:
 
 def _opaque(piece: Other) -> Opaque:
     return Opaque(kind=piece.kind, raw=piece.raw, origin=NAME, extras=piece.extras)
+
+
+def _part_of(delta: Delta) -> int | None:
+    """Return the part that a delta is of, where each is a block of its own."""
+    return delta.content_index if delta.type in (TEXT, REFUSAL) else None
+
+
+def _place_of(delta: Delta) -> Part:
+    """Return the part that a delta is of, where all of them are one block."""
+    if delta.type not in THINKING:
+        return THE_ONLY_ONE
+    number = delta.content_index if delta.summary_index is None else delta.summary_index
+    return delta.type, number
+
+
+def _read(raw: Raw) -> list[Piece]:
+    try:
+        return read_item(raw, NAME)
+    except InvalidRequest as exc:
+        raise ProtocolError(str(exc)) from None

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, assert_never, final
 
 import msgspec
 from msgspec import Raw
 
-from steno.call import InvalidToolCall, ToolCall
+from steno.call import NO_ARGUMENTS, InvalidToolCall, ToolCall
 from steno.content import Image, Opaque, Text, Thinking
+from steno.json_object import is_json_text
 from steno.message import AssistantMessage
 from steno.usage import StopReason
-from steno.wire.extras import FORM, extras_of
+from steno.wire.extras import extras_of, take_form
 from steno.wire.functions import given
-from steno.wire.openai_responses.item import summary_of
-from steno.wire.openai_responses.shapes import ITEM, LEGAL_NAME, MADE_BY, NAME, PART, PROVIDER, TYPE
+from steno.wire.openai_responses.item import is_custom, summary_of
+from steno.wire.openai_responses.shapes import (
+    CUSTOM,
+    ITEM,
+    LEGAL_ID,
+    LEGAL_NAME,
+    MADE_BY,
+    NAME,
+    PART,
+    PROVIDER,
+    TYPE,
+)
 from steno.wire.report import LossCode, Losses
 from steno.wire.writing import Target, call_name, is_sendable, wire_id
 
-LEGAL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
 _CUT_OFF: Final = frozenset(
     {StopReason.LENGTH, StopReason.ERROR, StopReason.ABORTED, StopReason.UNKNOWN}
 )
@@ -31,12 +40,16 @@ Members = dict[str, Any]
 class TurnWriter:
     """Writes one turn of the model's."""
 
-    def __init__(self, message: AssistantMessage, target: Target, losses: Losses) -> None:
+    def __init__(
+        self, message: AssistantMessage, target: Target, losses: Losses, sent: dict[str, str]
+    ) -> None:
         self._message = message
+        self._sent = sent
+        """The ids under which calls are sent, for their results."""
         self._target = target
         self._losses = losses
         extras = extras_of(message, NAME, losses)
-        form: Members = extras.pop(FORM, {})
+        form = take_form(extras)
         if extras:
             losses.note(LossCode.EXTRAS, "left out members that no item has")
         self._is_foreign = form.get(MADE_BY, PROVIDER) != target.provider
@@ -76,7 +89,7 @@ class TurnWriter:
         if block.seal is not None and not self._target.accepts(block.seal):
             self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
         extras = self._own_extras(block, at)
-        form: Members = extras.pop(FORM, {})
+        form = take_form(extras)
         members: Members | None = extras.pop(ITEM, None)
         if members is not None and form.get("content") == "string" and not extras:
             items.append({"role": "assistant", "content": block.text} | self._head(members, form))
@@ -93,7 +106,7 @@ class TurnWriter:
             return
         raw = Raw(block.raw.encode())
         extras = extras_of(block, NAME, self._losses, at=at)
-        form: Members = extras.pop(FORM, {})
+        form = take_form(extras)
         is_part = ITEM in extras or PART in form
         if is_part and self._is_foreign:
             self._losses.note(LossCode.OPAQUE, "left out a part of another provider's", at=at)
@@ -129,7 +142,7 @@ class TurnWriter:
             self._losses.note(code, "left out what another model thought, and ids with it", at=at)
             return []
         extras = extras_of(block, NAME, self._losses, at=at)
-        form: Members = extras.pop(FORM, {})
+        form = take_form(extras)
         item: Members = {"type": "reasoning", "summary": summary_of(block.text)}
         if form.get("summary") == "absent":
             del item["summary"]
@@ -146,20 +159,29 @@ class TurnWriter:
     def _call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
         if call.seal is not None and not self._target.accepts(call.seal):
             self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+        kind, field = (CUSTOM, "input") if is_custom(call) else ("function_call", "arguments")
         extras = self._own_extras(call, at)
-        form: Members = extras.pop(FORM, {})
+        form = take_form(extras)
         item: Members = {
-            "type": "function_call",
-            "call_id": wire_id(call.id, LEGAL_ID, self._losses),
+            "type": kind,
+            "call_id": self._call_id(call.id, form),
             "name": self._name(call, form, at),
-            "arguments": call.arguments,
+            field: call.arguments,
         }
-        if form.get("arguments") == "object":
-            item["arguments"] = Raw(call.arguments.encode())
+        # The item may have had an object where its deltas said something else, which was first.
+        if form.get("arguments") == "object" and is_json_text(call.arguments):
+            item[field] = Raw(call.arguments.encode())
+        elif "blank" in form and call.arguments == NO_ARGUMENTS:
+            item[field] = form["blank"]
         for name in form.get("absent", ()):
             if name != "name" or name in form:  # it has to have one, unless it was recorded so
                 del item[name]
         return item | self._item(extras)
+
+    def _call_id(self, id: str, form: Members) -> str:
+        is_kept = form.get("call_id") == id
+        sent = self._sent[id] = id if is_kept else wire_id(id, LEGAL_ID, self._losses)
+        return sent
 
     def _name(self, call: ToolCall | InvalidToolCall, form: Members, at: str) -> str:
         if "name" in form:

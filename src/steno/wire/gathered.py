@@ -1,0 +1,106 @@
+"""What is told about an answer in parts, like its words: sources, log probabilities.
+
+A part that says nothing takes nothing back, and some servers tell everything so far again; of
+what is neither list nor object the latest holds. Parts are text until somebody asks for the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final, final
+
+from msgspec import Raw
+
+from steno.wire.extras import says
+from steno.wire.open import parsed_extras
+
+_NOTHING_WRITTEN: Final = frozenset({b"", b"null", b'""', b"[]", b"{}"})
+_LONGEST_NOTHING: Final = 80
+"""Longer than this it is not written, however far it is indented."""
+
+
+def says_anything(text: Raw) -> bool:
+    """Tell whether JSON is more than null or something empty."""
+    if len(text) > _LONGEST_NOTHING:
+        return True
+    return b"".join(bytes(text).split()) not in _NOTHING_WRITTEN
+
+
+def join(before: Any, more: Any, *, is_retold: bool = False) -> Any:
+    """Join two parts: objects member by member, lists behind each other; else the later one holds.
+
+    Where everything is told again, a list that begins with the one before replaces it. What was
+    there before is used up.
+    """
+    if not says(more):
+        return more if before is None else before
+    if isinstance(before, dict) and isinstance(more, dict):
+        for name, part in more.items():
+            known = name in before
+            before[name] = join(before[name], part, is_retold=is_retold) if known else part
+        return before
+    if not isinstance(before, list) or not isinstance(more, list):
+        return more
+    if is_retold and more[: len(before)] == before:
+        return more
+    before += more
+    return before
+
+
+@final
+class Gathered:
+    """Members by name, each in as many parts as it came in."""
+
+    def __init__(self, *, retold: Collection[str] = (), growing: Collection[str] = ()) -> None:
+        """Start without any.
+
+        Of those in `retold`, servers tell all so far once more. Texts of members of theirs that
+        are `growing` go on in the next part.
+        """
+        self._parts: dict[str, list[Raw]] = {}
+        self._retold = retold
+        self._growing = growing
+        self._growth = (b"[", *(name.encode() for name in growing))
+        """What is in a text that adds something even if it is the same as the one before."""
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._parts
+
+    def add(self, members: Mapping[str, Raw] | None) -> None:
+        """Take more of members, each as the text it was."""
+        for name, text in (members or {}).items():
+            parts = self._parts.get(name)
+            if parts is None or (says_anything(text) and bytes(text)[:1] not in b"[{"):
+                self._parts[name] = [text]
+            elif not self._is_known(name, text):
+                parts.append(text)
+
+    def knows(self, members: Mapping[str, Raw] | None) -> bool:
+        """Tell whether members are as they were told last: to add them would change nothing."""
+        return all(self._is_known(name, text) for name, text in (members or {}).items())
+
+    def _is_known(self, name: str, text: Raw) -> bool:
+        parts = self._parts.get(name)
+        if parts is None or not says_anything(text):
+            return parts is not None
+        return parts[-1] == text and not any(mark in bytes(text) for mark in self._growth)
+
+    def whole(self, names: Collection[str] | None = None) -> dict[str, Any]:
+        """Return all members, or those with one of these names, as values that extras can hold."""
+        return {
+            name: self._joined(name, parts)
+            for name, parts in self._parts.items()
+            if names is None or name in names
+        }
+
+    def _joined(self, name: str, parts: list[Raw]) -> Any:
+        found = None
+        grown: dict[str, list[str]] = {}
+        for part in parsed_extras({str(at): text for at, text in enumerate(parts)}).values():
+            for growing in self._growing if isinstance(part, dict) else ():
+                if isinstance(part.get(growing), str):
+                    grown.setdefault(growing, []).append(part[growing])
+            found = join(found, part, is_retold=name in self._retold)
+        if isinstance(found, dict):
+            found |= {growing: "".join(texts) for growing, texts in grown.items()}
+        return found

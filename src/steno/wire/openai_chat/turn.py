@@ -1,0 +1,387 @@
+"""One answer as it is read: chunk by chunk, or at once."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.call import Seal
+from steno.content import Opaque
+from steno.errors import ProtocolError
+from steno.event import (
+    BlockAdded,
+    BlockSealed,
+    Event,
+    ExtrasAdded,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from steno.usage import StopReason, Usage
+from steno.wire.extras import FORM
+from steno.wire.fault import decode_error
+from steno.wire.gathered import Gathered
+from steno.wire.open import (
+    NOT_AS_EXPECTED,
+    Rest,
+    mend,
+    parsed,
+    parsed_extras,
+    plain,
+    read_as,
+    reader,
+    slow_reader,
+    text_of,
+)
+from steno.wire.openai_chat.details import add_detail, joined_detail, thinking_of
+from steno.wire.openai_chat.dialect import INNER, LEGACY
+from steno.wire.openai_chat.halves import restore_halves
+from steno.wire.openai_chat.shapes import (
+    NAME,
+    Answer,
+    Call,
+    Choice,
+    Function,
+    Said,
+    Tokens,
+    stop_reason_of,
+    usage_of,
+)
+from steno.wire.refrain import Told, more_arguments
+from steno.wire.sse import ErrorPayload
+
+_TEXT: Final = 0
+_THINKING: Final = 1
+_OTHER: Final = 2
+_FIRST_CALL: Final = 3
+_UNPLACED: Final = 1 << 20
+"""Blocks of words and calls are numbered together, so that a seal or extras find theirs.
+
+In whole answers calls have no index, and some servers leave it out of streams as well.
+"""
+_MOST_INNER: Final = 16
+"""So many members of a function are told; no server has more than one or two."""
+_SPOKEN: Final = frozenset({"data", "transcript"})
+"""What of spoken audio comes in fragments."""
+_SOURCES: Final = "annotations"
+"""What comes beside the words, and goes back with them."""
+
+_decode: Final = msgspec.json.Decoder(Answer).decode
+_read: Final = slow_reader(Answer, NAME)
+_read_function: Final = reader(Function, NAME)
+_read_tokens: Final = reader(Tokens, NAME)
+_PARTS: Final = list[Raw]
+_DETAILS: Final = list[dict[str, Any]]
+_MEMBERS: Final = dict[str, Any]
+
+
+@final
+class Turn:
+    """One answer as it is read."""
+
+    def __init__(self, provider: str, model: str | None, *, is_whole: bool) -> None:
+        self._provider = provider
+        self._model = model
+        self.stop_reason: str | None = None
+        self.is_finished = False
+        self._is_whole = is_whole
+        self._first: Answer | None = None
+        self._is_named = False
+        """Whether that one says who answers; Azure's first chunk is about the prompt alone."""
+        self._tokens: Tokens | None = None
+        self._unnamed: Rest = {}
+        self._others: list[Choice] = []
+        self._extras: dict[str, Any] = {}
+        self._beside = Gathered(growing=_SPOKEN)
+        """What comes beside the words, and like them in parts: log probabilities, sources."""
+        self._refusal: list[str] = []
+        self._details: list[dict[str, Any]] = []
+        self._has_thought = False
+        self._other_thinking: list[str] = []
+        self._places: dict[str, int] = {}
+        """The indexes that calls without one got from us, by their ids."""
+        self._place: int | None = None
+        """That of the latest such call; None if it got none yet."""
+        self._place_count = 0
+        self._inner: dict[int, dict[str, Any]] = {}
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether anything was answered at all."""
+        return self._first is not None and bool(self._first.choices)
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """Everything that was said about the answer."""
+        found = plain(self._first) if self._first is not None else {}
+        found.pop("choices", None)
+        found |= parsed(self._unnamed)
+        found |= self._beside.whole()
+        if self._other_thinking:
+            found["reasoning"] = "".join(self._other_thinking)
+        if self._tokens is not None:
+            found["usage"] = plain(self._tokens)
+        if self._others:
+            found["other_choices"] = plain(self._others)
+        return found
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far."""
+        return usage_of(self._tokens) if self._tokens is not None else None
+
+    def tell(self, payload: bytes) -> Told | None:
+        """Return what a chunk says, if that is words or more of a call and nothing else."""
+        try:
+            answer = _decode(payload)
+        except NOT_AS_EXPECTED:
+            answer = self._read_known(payload)
+        if self._first is None or answer.usage is not None or len(answer.choices) != 1:
+            return None
+        if answer.model and not self._is_named:
+            return None  # it says who answers, as well
+        choice, said = answer.choices[0], answer.choices[0].delta
+        if said is None or said.rest is not None or said.refusal or choice != Choice(delta=said):
+            return None
+        thinking = said.reasoning_content or said.reasoning
+        if said.reasoning and said.reasoning != thinking:
+            return None
+        match said.content or None, thinking or None, said.tool_calls:
+            case str(text), None, None:
+                return Told(TextDelta, _TEXT, text)
+            case None, str(text), None:
+                return Told(ThinkingDelta, _THINKING, text)
+            case None, None, [
+                Call(
+                    index=int(index),
+                    id=None,
+                    function=Function(name=None, arguments=str(text), rest=None),
+                    rest=None,
+                )
+            ] if text:
+                return Told(more_arguments, index + _FIRST_CALL, text)
+            case _:
+                return None
+
+    def read(self, payload: bytes, events: list[Event]) -> None:
+        """Add the events of a chunk, or of a whole answer."""
+        # One function rather than a few: this runs for every word that a model says.
+        try:
+            answer = _decode(payload)
+        except NOT_AS_EXPECTED:
+            if payload.startswith(b"[DONE]"):
+                self.finish(events)
+                return
+            answer = self._read_unusual(payload)
+        for choice in answer.choices:
+            said = choice.delta
+            if said is None or choice.index != 0 or choice.rest is not None or self._is_whole:
+                said = self._choose(choice)
+            if said is not None:
+                if said.rest is not None:
+                    self._read_odd(said, said.rest, events)
+                elif said.reasoning_content or said.reasoning:
+                    self._think(said, events)
+                if said.content:
+                    events.append(TextDelta(_TEXT, said.content))
+                if said.tool_calls is not None:
+                    for call in said.tool_calls:
+                        self._read_call(call, events)
+                if said.refusal:
+                    self._refusal.append(said.refusal)
+            if choice.finish_reason is not None and choice.index == 0:
+                self.stop_reason = choice.finish_reason
+        if answer.usage is not None:
+            self._tokens = answer.usage
+        if not self._is_named:
+            self._name(answer)
+
+    def finish(self, events: list[Event]) -> None:
+        """Add the end of the turn, once."""
+        if self.is_finished:
+            return
+        self.is_finished = True
+        reason = stop_reason_of(self.stop_reason)
+        if self._details:
+            if not self._has_thought:
+                events.append(ThinkingDelta(_THINKING, "", redacted=True))
+            events.append(BlockSealed(_THINKING, self._seal()))
+        if self._refusal:
+            self._extras["refusal"] = "".join(self._refusal)
+            reason = StopReason.CONTENT_FILTER
+        sources = self._beside.whole((_SOURCES,)).get(_SOURCES)
+        if isinstance(sources, list) and sources:
+            self._extras[_SOURCES] = sources
+        if self._extras:
+            events.append(ExtrasAdded(None, {NAME: self._extras}))
+        events.append(Finished(reason, self.stop_reason, self.usage))
+
+    def _name(self, answer: Answer) -> None:
+        self._is_named = bool(answer.model)
+        if self._first is None or self._is_named:
+            self._first = answer
+
+    def _choose(self, choice: Choice) -> Said | None:
+        """Return what the first choice says; the others are kept for the record."""
+        if choice.index != 0:
+            self._others.append(choice)
+            return None
+        if choice.rest is not None:
+            self._raise_error(choice.rest)
+            self._beside.add(choice.rest)
+        # Perplexity sends both: in a chunk the message is all so far, in an answer the delta is empty.
+        return (
+            (choice.message if self._is_whole else choice.delta) or choice.delta or choice.message
+        )
+
+    def _read_unusual(self, payload: bytes) -> Answer:
+        if type(payload) is ErrorPayload:
+            raise decode_error(200, payload.data)
+        mended = mend(payload, NAME)
+        answer = _read(mended)
+        if mended != payload:
+            restore_halves(payload, answer)
+        if answer.rest is not None:
+            self._read_unnamed(answer.rest)
+            if "choices" in answer.rest:
+                raise ProtocolError(f"{NAME}: choices must be a list of objects")
+        return answer
+
+    def _read_known(self, payload: bytes) -> Answer:
+        """Read a chunk of which members without a name are as they were; an empty one if not."""
+        try:
+            answer = _read(payload)
+        except ProtocolError:
+            return Answer()
+        if any(self._unnamed.get(name) != text for name, text in (answer.rest or {}).items()):
+            return Answer()
+        for choice in answer.choices:
+            said = choice.delta or Said()
+            if not self._beside.knows(choice.rest) or not self._beside.knows(said.rest):
+                return Answer()
+            choice.rest = said.rest = None
+        return answer
+
+    # -- what only some servers say ----------------------------------------------------------
+
+    def _read_unnamed(self, rest: Rest) -> None:
+        """Look for errors and usage in places of their own; keep all of it, as it was last."""
+        self._raise_error(rest)
+        self._unnamed |= rest
+        if self._tokens is None:
+            self._tokens = _tokens_of_groq(rest)
+
+    def _raise_error(self, rest: Rest) -> None:
+        error = bytes(rest.get("error", b"null"))
+        if error != b"null":
+            raise decode_error(200, b'{"error":' + error + b"}")
+
+    def _think(self, said: Said, events: list[Event], detailed: str = "") -> None:
+        """Add what a chunk thinks; what another member says otherwise is kept beside it."""
+        thinking = said.reasoning_content or said.reasoning or detailed
+        if thinking:
+            self._has_thought = True
+            events.append(ThinkingDelta(_THINKING, thinking))
+        if said.reasoning and said.reasoning != thinking:
+            self._other_thinking.append(said.reasoning)
+
+    def _read_odd(self, said: Said, rest: Rest, events: list[Event]) -> None:
+        self._think(said, events, thinking_of(rest))
+        for part in read_as(rest.pop("content", None), _PARTS) or ():
+            self._read_part(part, events)
+        call = rest.pop(LEGACY, None)
+        if call is not None and read_as(call, Rest) is not None:
+            self._read_legacy_call(_read_function(call), events)
+        for detail in read_as(rest.pop("reasoning_details", None), _DETAILS) or ():
+            add_detail(self._details, detail)
+        audio = read_as(rest.get("audio"), _MEMBERS)
+        if audio is not None and audio.get("id"):
+            self._extras["audio"] = {"id": audio["id"]}  # all that is wanted back
+        self._beside.add(rest)
+
+    def _read_call(self, call: Call, events: list[Event]) -> None:
+        index = None if call.index is None else call.index + _FIRST_CALL
+        function = call.function
+        if call.rest is None and function is not None and function.rest is None:
+            if index is None and (call.id or function.name):
+                self._place = self._places.get(call.id or "")
+            events.append(ToolCallDelta(index, call.id, function.name, function.arguments))
+            return
+        rest, inner = call.rest or {}, Rest()
+        custom = read_as(rest.pop("custom", None), _MEMBERS) or {}
+        name, arguments = custom.get("name"), custom.get("input")
+        if function is not None:
+            name, arguments, inner = function.name, function.arguments, function.rest or {}
+            if "arguments" in inner:
+                arguments = text_of(inner.pop("arguments"))  # an object, where a string is due
+        extras = parsed_extras(rest) | ({"type": "custom"} if custom else {})
+        if index is None and (extras or inner):
+            index = self._find_place(call.id, name)
+        events.append(ToolCallDelta(index, call.id, name, arguments))
+        if index is not None and inner:
+            extras |= self._inner_extras(index, inner)
+        if extras:
+            events.append(ExtrasAdded(index, {NAME: extras}))
+
+    def _inner_extras(self, index: int, inner: Rest) -> dict[str, Any]:
+        """Return extras with all that was told of the function of a call; after too much, none."""
+        known = self._inner.setdefault(index, {})
+        if len(known) >= _MOST_INNER or known.keys() >= inner.keys():
+            self._beside.add(inner)
+            return {}
+        known |= parsed_extras(inner)
+        return {FORM: {INNER: dict(known)}}
+
+    def _find_place(self, id: str | None, name: str | None) -> int:
+        """Return an index for a call that came without one, for what else is told of it."""
+        if id or name:
+            self._place = self._places.get(id or "")
+        if self._place is None:
+            self._place = _UNPLACED + self._place_count
+            self._place_count += 1
+        if id:
+            self._places[id] = self._place
+        return self._place
+
+    def _read_legacy_call(self, call: Function, events: list[Event]) -> None:
+        """Read the only call of a turn, or more of it; it has no id, and goes back without one."""
+        inner = call.rest or {}
+        arguments = call.arguments
+        if "arguments" in inner:
+            arguments = text_of(inner.pop("arguments"))  # an object, where a string is due
+        if call.name or arguments:
+            events.append(ToolCallDelta(_FIRST_CALL, None, call.name, arguments))
+        if call.name:
+            kept = parsed_extras(inner)
+            form = {LEGACY: True} | ({INNER: kept} if kept else {})
+            events.append(ExtrasAdded(_FIRST_CALL, {NAME: {FORM: form}}))
+
+    def _read_part(self, raw: Raw, events: list[Event]) -> None:
+        """Read a part of the content, of which Mistral sends lists."""
+        part = read_as(raw, dict[str, Any]) or {}
+        text, thoughts = part.get("text"), part.get("thinking")
+        if part.get("type") == "text" and isinstance(text, str):
+            events.append(TextDelta(_TEXT, text))
+        elif part.get("type") == "thinking" and isinstance(thoughts, list):
+            texts = [thought.get("text") for thought in thoughts if isinstance(thought, dict)]
+            self._has_thought = True
+            events.append(ThinkingDelta(_THINKING, "".join(filter(None, texts))))
+        else:
+            block = Opaque(kind=str(part.get("type", "")), raw=text_of(raw), origin=NAME)
+            events.append(BlockAdded(_OTHER, block))
+
+    def _seal(self) -> Seal:
+        model = self._model
+        if model is None:  # read offline: what was asked for is not known
+            model = (self._first.model if self._first else None) or ""
+        details = [joined_detail(detail) for detail in self._details]
+        data = msgspec.json.encode(details).decode()
+        return Seal(data=data, provider=self._provider, api=NAME, model=model)
+
+
+def _tokens_of_groq(rest: Rest) -> Tokens | None:
+    inner = read_as(rest.get("x_groq"), dict[str, Raw]) or {}
+    return _read_tokens(inner["usage"]) if "usage" in inner else None

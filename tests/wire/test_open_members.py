@@ -1,0 +1,281 @@
+"""A member without a name of ours is kept under its own, whatever that is and wherever it stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec import Raw, field
+from msgspec.structs import replace
+
+from steno import AssistantMessage, ChatMessage, ProtocolError, Request, StopReason, Usage
+from steno.codec import encode_message
+from steno.testing.conformance import (
+    SPEAKERS,
+    CannotSay,
+    End,
+    Line,
+    Say,
+    Speaker,
+    Think,
+    WholeCall,
+    as_json,
+)
+from steno.testing.conformance.hearing import expect_json, listen
+from steno.wire.extras import FORM, form_of
+from steno.wire.open import Open, plain, read_as, reader, slow_reader
+
+NOVEL = "novel"
+"""A name that means nothing anywhere."""
+NAMES = ["$rest", "rest"]
+VALUES: list[Any] = [{"x": [1]}, {}, None, [], 1, "words"]
+
+each_name = pytest.mark.parametrize("name", NAMES)
+each_value = pytest.mark.parametrize("value", VALUES, ids=json.dumps)
+each_wire = pytest.mark.parametrize("speaker", SPEAKERS, ids=lambda speaker: speaker.wire.NAME)
+
+
+# -- what all wires read with ----------------------------------------------------------------
+
+
+class Leaf(Open):
+    text: str | None = None
+
+
+class Branch(Open, rename="camel"):
+    leaf: Leaf | None = None
+    all_leaves: list[Leaf] | None = None
+
+
+class Root(Open):
+    id: str
+    branch: Branch | None = None
+    branches: list[Branch] = field(default_factory=list)
+
+
+WHOLE: dict[str, Any] = {
+    "id": "1",
+    "branch": {"leaf": {"text": "a"}, "allLeaves": [{"text": "b"}, {"text": "c"}]},
+    "branches": [{"leaf": {}}, {"allLeaves": [{}]}],
+}
+read_root = reader(Root, "root")
+read_root_slowly = slow_reader(Root, "root")
+
+
+@each_name
+@each_value
+def test_a_member_called_like_our_own_is_kept_at_every_level(name: str, value: Any) -> None:
+    for changed in with_a_member(WHOLE, name, value):
+        assert plain(read_root(json.dumps(changed).encode())) == changed
+
+
+@each_value
+def test_a_member_called_like_our_own_is_in_the_rest_and_nothing_else_is(value: Any) -> None:
+    text = json.dumps(value).encode()
+    for written in (b"rest", b"$rest", rb"\u0072est", rb"\u0024rest"):
+        leaf = reader(Leaf, "leaf")(b'{"text":"a","%b":%b}' % (written, text))
+        assert leaf == Leaf(text="a", rest={json.loads(b'"%b"' % written): Raw(text)})
+
+
+def test_a_member_called_like_our_own_stands_beside_others_in_their_order() -> None:
+    leaf = reader(Leaf, "leaf")(b'{"b":1,"rest":{"a":2},"text":3,"$rest":null}')
+    assert leaf.text is None
+    assert plain(leaf) == {"b": 1, "rest": {"a": 2}, "text": 3, "$rest": None}
+    assert list(leaf.rest or {}) == ["b", "rest", "text", "$rest"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        json.dumps(WHOLE).encode(),
+        b'{"id":"1","branch":null,"new":{"deep":[1, 2]}}',
+        b'{"id":"1","branches":null}',
+        b'{"id":"1","branches":[null]}',
+        b'{"id":"1","branch":[{"leaf":1}],"branches":{}}',
+        b'{"id":"1","branches":[{"leaf":{"text":1,"new":2}},{"allLeaves":[1]}]}',
+        b'{"id":1}',
+        b'{"id":null}',
+        b"{}",
+        b"[]",
+        b"null",
+        b'{"id":"1"',
+        b'{"id":"\xff"}',
+        b'{"id":"1","new":' + b"[" * 5000 + b"]" * 5000 + b"}",
+    ],
+    ids=lambda data: data[:60].decode(errors="replace"),
+)
+def test_what_is_read_slowly_is_read_the_same(data: bytes) -> None:
+    assert outcome(read_root_slowly, data) == outcome(read_root, data)
+
+
+def outcome(read: Any, data: bytes) -> object:
+    try:
+        return read(data)
+    except ProtocolError as exc:
+        return str(exc)
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b'{"id":1,"rest":0}', "root: not as expected: Expected `str`, got `int`"),
+        (b'{"rest":{"id":"1"}}', "root: not JSON: Missing required argument 'id'"),
+        (b'{"id":"1","rest":}', "root: not JSON: JSON is malformed: invalid character (byte 17)"),
+        (b"[1]", "root: not as expected: Expected `object`, got `array`"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_reason(data: bytes, fault: str) -> None:
+    for read in (read_root, read_root_slowly):
+        with pytest.raises(ProtocolError) as caught:
+            read(data)
+        assert str(caught.value) == fault
+
+
+def test_a_value_is_read_as_what_is_asked_for_each_time() -> None:
+    for _ in range(2):
+        assert read_as(Raw(b"[1]"), list[int]) == [1]
+        assert read_as(Raw(b"[1]"), list[str]) is None
+        assert read_as(Raw(b"1"), bool) is None
+        assert read_as(Raw(b"1"), int) == 1
+        assert read_as(None, int) is None
+
+
+# -- every wire ------------------------------------------------------------------------------
+
+USAGE = Usage(input_tokens=200, output_tokens=60, cache_read_tokens=10, thinking_tokens=5)
+LINES: list[Line] = [
+    Think("hm"),
+    Say("one"),
+    Say(" two"),
+    WholeCall("call_1", "search", '{"q":"x"}'),
+    End(StopReason.TOOL_USE, USAGE),
+]
+KEEPERS = {"chat", "gemini", "ollama_chat", "openai_chat"}
+"""Wires of which the message and the envelope hold all that was said; others are told things twice."""
+ASKED = ChatMessage.user("Well?")
+
+
+@each_wire
+@each_name
+@each_value
+def test_a_stream_gives_the_same_for_a_member_of_any_name(
+    speaker: Speaker, name: str, value: Any
+) -> None:
+    frames = speaker.frames(script(speaker))
+    for number, frame in enumerate(frames):
+        for changed, usual in changed_frames(frame, name, value):
+            found = streamed(speaker, [*frames[:number], changed, *frames[number + 1 :]])
+            wanted = streamed(speaker, [*frames[:number], usual, *frames[number + 1 :]])
+            assert found == renamed(wanted, name)
+            assert NOVEL in wanted or speaker.wire.NAME not in KEEPERS
+
+
+@each_wire
+@each_name
+@each_value
+def test_a_whole_answer_gives_the_same_for_a_member_of_any_name(
+    speaker: Speaker, name: str, value: Any
+) -> None:
+    answer = speaker.response(script(speaker))
+    for changed, usual in changed_frames(answer, name, value):
+        found = told(speaker, speaker.wire.decode_response(changed))
+        wanted = told(speaker, speaker.wire.decode_response(usual))
+        assert found == renamed(wanted, name)
+
+
+@each_wire
+@each_name
+@each_value
+def test_a_request_keeps_a_member_of_any_name(speaker: Speaker, name: str, value: Any) -> None:
+    for body in speaker.requests:
+        for changed in with_a_member(json.loads(body), name, value):
+            request = speaker.wire.decode_request(as_json(changed))
+            expect_json(speaker.wire.encode_request(request).json, changed, name)
+
+
+@each_wire
+@pytest.mark.parametrize("value", [{"forged": 1}, "forged", None, [], {"name": "x", "legacy": 1}])
+def test_nobody_but_us_writes_the_notes_on_how_something_was_written(
+    speaker: Speaker, value: Any
+) -> None:
+    plain_message = speaker.wire.decode_response(speaker.response(script(speaker)))
+    for changed, _ in changed_frames(speaker.response(script(speaker)), FORM, value):
+        try:
+            message = speaker.wire.decode_response(changed)
+        except ProtocolError:
+            continue
+        assert notes_of(message, speaker.wire.NAME) == notes_of(plain_message, speaker.wire.NAME)
+        told(speaker, message)  # and it can be sent
+
+
+def notes_of(message: AssistantMessage, wire: str) -> list[dict[str, Any]]:
+    return [form_of(value, wire) for value in (message, *message.content)]
+
+
+@each_wire
+@pytest.mark.parametrize("note", ["forged", None, [], 1])
+def test_a_note_that_is_none_says_nothing_and_breaks_nothing(speaker: Speaker, note: Any) -> None:
+    extras = {speaker.wire.NAME: {FORM: note}}
+    question = replace(ASKED, extras=extras)
+    asked = Request(model="m", messages=(question,), extras=extras)
+    usual = Request(model="m", messages=(ASKED,))
+    assert speaker.wire.encode_request(asked).json == speaker.wire.encode_request(usual).json
+
+
+def script(speaker: Speaker) -> list[Line]:
+    """Return as much of an answer as the protocol can say."""
+    said: list[Line] = []
+    for line in LINES:
+        try:
+            speaker.frames([*said, line])
+            speaker.response([*said, line])
+        except CannotSay:
+            continue
+        said.append(line)
+    return said
+
+
+def with_a_member(value: Any, name: str, news: Any) -> Iterator[Any]:
+    """Give the value with a member more in each of its objects in turn."""
+    if isinstance(value, dict):
+        yield {**value, name: news}
+        yield {name: news, **value}
+    elif not isinstance(value, list):
+        return
+    for place, part in value.items() if isinstance(value, dict) else enumerate(value):
+        for changed in with_a_member(part, name, news):
+            copy = value.copy()
+            copy[place] = changed
+            yield copy
+
+
+def changed_frames(frame: bytes, name: str, value: Any) -> Iterator[tuple[bytes, bytes]]:
+    """Give a frame with a member of that name, and with the same under a name of no meaning."""
+    start, end = frame.find(b"{"), frame.rfind(b"}") + 1
+    payload = json.loads(frame[start:end]) if start >= 0 else None
+    pairs = zip(
+        with_a_member(payload, name, value), with_a_member(payload, NOVEL, value), strict=True
+    )
+    for ours, usual in pairs:
+        yield (
+            frame[:start] + as_json(ours) + frame[end:],
+            frame[:start] + as_json(usual) + frame[end:],
+        )
+
+
+def streamed(speaker: Speaker, frames: list[bytes]) -> str:
+    heard = listen(speaker.wire, frames)
+    kinds = [type(event).__name__ for event in heard.events]
+    return f"{kinds} {heard.fault} {heard.envelope} {told(speaker, heard.message)}"
+
+
+def told(speaker: Speaker, message: AssistantMessage) -> str:
+    """Return a message as it is stored, and as it goes back."""
+    again = speaker.wire.encode_request(Request(model="m", messages=(ASKED, message)))
+    return f"{encode_message(message).decode()} {again.body.decode()}"
+
+
+def renamed(text: str, name: str) -> str:
+    return text.replace(NOVEL, name)
