@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steno import Outcome
+from steno import Conversation, Outcome
 from steno.agent import Agent, Ending, LoopEvent, Notice, NoticeCode
 from steno.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.store import MemoryStore
@@ -73,8 +73,23 @@ def test_a_conversation_with_calls_made_together_and_real_tools(wire: str, folde
         for messages, results in zip(sent_to(server, wire), [0, 2, 2, 3], strict=True):
             check_sent(messages, results)
         check_record(conversation, store)
+        check_who_answered(conversation, wire)
 
     run(main())
+
+
+def check_who_answered(conversation: Conversation, wire: str) -> None:
+    """Fail unless the record has the names that a provider gave to itself and to its answer."""
+    audits = [
+        entry.audit
+        for entry in conversation.entries()
+        if isinstance(entry.payload, AssistantMessage)
+    ]
+    assert len(audits) == 4
+    for audit in audits:
+        said = {} if audit is None else dict(audit)
+        assert said.get("response_model") == (None if wire == "chat" else "m")
+        assert bool(said.get("response_id")) == (wire not in ("chat", "ollama_chat"))
 
 
 def check_sent(messages: tuple[object, ...], results: int) -> None:

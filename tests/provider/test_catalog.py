@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -11,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from steno.errors import InvalidRequest, InvalidValue
-from steno.providers import CATALOG, Auth, Capabilities, Vendor, connect, read_vendors
+from steno.errors import InvalidRequest, InvalidValue, ProviderError
+from steno.providers import CATALOG, Auth, Capabilities, Retries, Vendor, connect, read_vendors
 from steno.providers.endpoint import ENDPOINTS, endpoint_of
 from steno.transport.proxy import is_loopback
-from steno.transport.replay import ReplayTransport
+from steno.transport.replay import Recorded, ReplayTransport
 from steno.wire.openai_chat import DIALECTS
-from tests.provider.asking import REQUEST
+from tests.provider.asking import REQUEST, row
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "providers.md"
 EVERY_VENDOR = pytest.mark.parametrize("vendor", CATALOG.values(), ids=lambda v: v.name)
@@ -77,6 +79,99 @@ def test_the_guide_lists_every_vendor_as_it_is_in_the_catalog() -> None:
     assert listed == expected
 
 
+def test_the_guide_tells_what_every_vendor_can_and_its_limits() -> None:
+    listed = re.findall(
+        r"^\| `([^`]+)` \| (yes|no|\?) \| (yes|no|\?) \| (yes|no|\?) \| (yes|no|\?) "
+        r"\| ([\d,]+|\?) \| ([\d,]+|\?) \|$",
+        GUIDE.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    words = {True: "yes", False: "no", None: "?"}
+    expected = []
+    for vendor in CATALOG.values():
+        can = vendor.capabilities
+        limits = (vendor.context_tokens, vendor.max_output_tokens)
+        expected.append(
+            (
+                vendor.name,
+                *[words[said] for said in (can.tools, can.vision, can.thinking, can.strict)],
+                *["?" if limit is None else f"{limit:,}" for limit in limits],
+            )
+        )
+    assert listed == expected
+
+
+@EVERY_VENDOR
+def test_no_row_promises_what_its_dialect_does_not_speak(vendor: Vendor) -> None:
+    if vendor.wire == "openai_chat" and vendor.capabilities.strict:
+        assert vendor.chat_dialect.has_strict_tools
+
+
+def test_every_row_says_whether_thoughts_are_handed_out_but_where_models_are_the_users() -> None:
+    silent = [name for name, row in CATALOG.items() if row.capabilities.thinking is None]
+    assert silent == ["azure"]
+
+
+# -- limits --------------------------------------------------------------------------------------
+
+
+def ask_for(max_tokens: int | None, **fields: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return what a vendor is asked for, and what got lost on the way."""
+    transport = ReplayTransport([Recorded((b"{}",), 500, "application/json")])
+    retries = Retries(most=0)
+    provider = connect(row("http://lab.example", **fields), transport=transport, retries=retries)
+    stream = provider.stream(replace(REQUEST, max_tokens=max_tokens))
+    with pytest.raises(ProviderError):
+        asyncio.run(stream.collect())
+    sent: dict[str, Any] = json.loads(transport.sent[0].body)
+    return sent, tuple(map(str, stream.losses))
+
+
+def test_a_request_asks_for_no_more_than_the_row_says() -> None:
+    sent, losses = ask_for(5000, max_output_tokens=4000)
+    assert sent["max_tokens"] == 4000
+    lowered = "request.max_tokens: lowered to 4000, the most that a model of lab says (setting)"
+    assert losses == (lowered,)
+
+
+@pytest.mark.parametrize("most", [None, 300, 4000])
+def test_what_is_within_the_limit_is_asked_for_as_it_is(most: int | None) -> None:
+    sent, losses = ask_for(300, max_output_tokens=most)
+    assert (sent["max_tokens"], losses) == (300, ())
+
+
+def test_a_request_without_a_limit_leaves_it_to_the_server() -> None:
+    sent, losses = ask_for(None, max_output_tokens=4000)
+    assert (sent.get("max_tokens"), losses) == (None, ())
+
+
+@pytest.mark.parametrize(("most", "asked"), [(None, 4096), (2000, 2000), (64000, 64000)])
+def test_a_protocol_that_wants_a_limit_is_told_that_of_the_row(
+    most: int | None, asked: int
+) -> None:
+    sent, losses = ask_for(None, wire="anthropic_messages", max_output_tokens=most)
+    assert (sent["max_tokens"], losses) == (asked, ())
+
+
+def test_models_have_the_limits_of_the_row_unless_the_server_tells_them() -> None:
+    entries = [{"id": "a"}, {"id": "b", "context_window": 9000, "max_completion_tokens": 800}]
+    answer = Recorded((json.dumps({"data": entries}).encode(),), 200, "application/json")
+    lab = row("http://lab.example", context_tokens=32768, max_output_tokens=4096)
+    models = asyncio.run(connect(lab, transport=ReplayTransport([answer])).models())
+    limits = [(model.context_tokens, model.max_output_tokens) for model in models]
+    assert limits == [(32768, 4096), (9000, 800)]
+
+
+def test_a_model_that_is_described_alone_has_the_limits_of_the_row_as_well() -> None:
+    answer = Recorded((b"{}",), 200, "application/json")
+    lab = row("http://lab.example", wire="ollama_chat", max_output_tokens=4096)
+    model = asyncio.run(connect(lab, transport=ReplayTransport([answer])).describe("m"))
+    assert (model.context_tokens, model.max_output_tokens) == (None, 4096)
+
+
+# -- addresses -----------------------------------------------------------------------------------
+
+
 def test_paths_follow_the_base_url_whatever_it_ends_with() -> None:
     for base in ("https://lab.example/v1", "https://lab.example/v1/"):
         provider = connect("vllm", base_url=base, transport=ReplayTransport(()))
@@ -106,8 +201,25 @@ def test_a_path_cannot_be_made_of_what_names_no_model(model: str) -> None:
 
 
 def test_an_unknown_vendor_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidValue, match="must be one of anthropic, azure"):
+    rule = "^vendor: there is no vendor of this name; there are anthropic, azure, .*; or pass a"
+    with pytest.raises(InvalidValue, match=rule):
         connect("nobody")
+
+
+@pytest.mark.parametrize(("name", "near"), [("opnai", "openai"), ("Anthropic", "anthropic")])
+def test_a_slip_in_the_name_of_a_vendor_is_answered_with_what_is_meant(
+    name: str, near: str
+) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        connect(name)
+    rule = "vendor: there is no vendor of this name"
+    assert str(caught.value) == f"{rule}; do you mean {near}?"
+
+
+def test_a_slip_may_be_in_the_name_of_a_row_of_your_own() -> None:
+    vendors = read_vendors({"laboratory": {"like": "vllm"}})
+    with pytest.raises(InvalidValue, match=r"do you mean laboratory\?$"):
+        connect("labratory", vendors=vendors)
 
 
 def test_a_vendor_without_an_address_wants_one() -> None:
@@ -151,6 +263,7 @@ base_url = "http://gpu.example:8000/v1"
 key_variables = ["LAB_KEY"]
 capabilities = { tools = true, vision = false }
 context_tokens = 32768
+max_output_tokens = 4096
 dialect = { thinking_field = "thoughts", call_id = "[a-z]{4}" }
 
 [providers.gateway]
@@ -175,8 +288,8 @@ def test_rows_are_read_from_toml_and_json_alike() -> None:
     lab = vendors["lab"]
     assert (lab.wire, lab.base_url) == ("openai_chat", "http://gpu.example:8000/v1")
     assert (lab.key_variables, lab.needs_key) == (("LAB_KEY",), False)
-    assert lab.capabilities == Capabilities(tools=True, vision=False)
-    assert lab.context_tokens == 32768
+    assert lab.capabilities == Capabilities(tools=True, vision=False, thinking=True)
+    assert (lab.context_tokens, lab.max_output_tokens) == (32768, 4096)
     assert lab.sealer == "vllm"
     assert lab.chat_dialect.thinking_field == "thoughts"
     assert lab.chat_dialect.merges_neighbours
@@ -189,6 +302,7 @@ def test_rows_are_read_from_toml_and_json_alike() -> None:
 
     twin = vendors["twin"]
     assert twin.base_url == lab.base_url
+    assert twin.max_output_tokens == lab.max_output_tokens
     assert twin.chat_dialect.thinking_field == DIALECTS["deepseek"].thinking_field
     assert twin.chat_dialect.provider == "vllm"
 
@@ -211,11 +325,19 @@ def test_a_row_of_a_known_name_takes_its_place() -> None:
         ({"base_url": "http://x.example"}, "lab.wire: must be there"),
         ({"wire": "smoke", "base_url": "http://x.example"}, "lab.wire: must be one of anthropic_"),
         ({"wire": "gemini", "base_url": "x.example"}, "lab.base_url: must be http"),
-        ({"like": "vllm", "auth": "handshake"}, "lab.auth: Invalid enum value"),
+        (
+            {"like": "vllm", "auth": "basic"},
+            "lab.auth: must be one of bearer, x-api-key, x-goog-api-key, api-key, none",
+        ),
+        ({"like": "vllm", "auth": 1}, "lab.auth: Expected `str`"),
         ({"like": "vllm", "key_variables": "KEY"}, "lab.key_variables: Expected `array`"),
         ({"like": "vllm", "key_variables": [1]}, "lab.key_variables[0]: Expected `str`"),
         ({"like": "vllm", "capabilities": {"tols": True}}, "lab.capabilities: Object contains"),
+        ({"like": "vllm", "capabilities": {"thinking": 1}}, "lab.capabilities.thinking: Expected"),
         ({"like": "vllm", "context_tokens": 0}, "lab.context_tokens: must be above 0"),
+        ({"like": "vllm", "max_output_tokens": 0}, "lab.max_output_tokens: must be above 0"),
+        ({"like": "vllm", "max_output_tokens": "4k"}, "lab.max_output_tokens: Expected `int`"),
+        ({"like": "vllm", "max_output_tokens": True}, "lab.max_output_tokens: Expected `int`"),
         ({"like": "vllm", "path": "tell"}, "lab.path: must begin with /"),
         ({"wire": "a.b", "base_url": "http://x.example"}, "lab.path: must tell where requests"),
         ({"like": "vllm", "headers": {"a b": "c"}}, "lab.headers: not what a header can carry"),

@@ -100,10 +100,16 @@ def test_names_of_models_are_read(text: str, name: ModelName) -> None:
         assert parse_model_name(model_name(*name)) == name
 
 
-@pytest.mark.parametrize("text", ["", "gpt-5", "/x", "nobody/x"])
-def test_an_unknown_vendor_is_answered_with_the_known_ones(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "gpt-5", "/x"])
+def test_a_name_without_a_vendor_is_answered_with_how_to_write_it(text: str) -> None:
     with pytest.raises(InvalidValue, match=r"vendor/model.*anthropic, .*ollama.*embedded, offline"):
         parse_model_name(text)
+
+
+def test_an_unknown_vendor_is_answered_with_the_known_ones_and_how_to_add_one() -> None:
+    rule = r"^model: there is no vendor of this name; there are anthropic, .*ollama.*embedded, "
+    with pytest.raises(InvalidValue, match=rule + r"offline; a row \[providers\.NAME\]"):
+        parse_model_name("nobody/x")
 
 
 @pytest.mark.parametrize(

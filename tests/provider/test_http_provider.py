@@ -22,6 +22,7 @@ from steno import (
     ToolCallEnd,
     ToolDefinition,
     ToolResult,
+    Usage,
 )
 from steno.errors import (
     AuthenticationFailed,
@@ -582,6 +583,28 @@ def test_a_provider_that_asks_for_time_gets_it(
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        ({"retry_after": "90"}, "; it asks to wait 90 s"),
+        ({"retry_after_ms": "90250"}, "; it asks to wait 90.25 s"),
+        ({"retry_after": "1234567"}, "; it asks to wait 1234567 s"),
+    ],
+)
+def test_how_long_a_provider_asks_to_wait_is_told_once_with_the_status(
+    headers: dict[str, str], text: str
+) -> None:
+    async def main() -> None:
+        async with talking(reply(429, b"", **headers)) as (_, provider):
+            with pytest.raises(RateLimited) as caught:
+                await provider.stream(REQUEST).collect()
+        assert str(caught.value) == (
+            f"the provider answered with an error and no explanation{text} (status 429)"
+        )
+
+    run(main())
+
+
 def test_a_provider_that_asks_for_too_much_time_is_not_waited_for() -> None:
     async def main() -> None:
         patience = Patience()
@@ -745,6 +768,32 @@ def test_closing_ends_a_waiting_read_and_the_connection(where: str) -> None:
             message = await reader
         assert message.stop_reason is StopReason.ABORTED
         assert message.text == ("Hel" if where == "inside the stream" else None)
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-04")
+@pytest.mark.parametrize("is_ours", [True, False], ids=["closed by us", "cut by the server"])
+def test_what_was_counted_of_an_answer_that_broke_off_is_part_of_its_message(is_ours: bool) -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 1, "total_tokens": 8}
+    counted = {"choices": [{"index": 0, "delta": {"content": "Hel"}}], "usage": usage}
+    script: list[bytes | str] = [
+        STREAM,
+        chunk(b"data: %b\n\n" % json.dumps(counted).encode()),
+        STALL if is_ours else CUT,
+    ]
+
+    async def main() -> None:
+        async with talking(script) as (_, provider), provider.stream(REQUEST) as stream:
+            await anext(stream)
+            if is_ours:
+                stream.close()
+            else:
+                with pytest.raises(StenoError):
+                    await anext(stream)
+            message = stream.message()
+        assert message.text == "Hel"
+        assert message.usage == Usage(input_tokens=7, output_tokens=1)
 
     run(main())
 

@@ -22,6 +22,7 @@ from steno.transport.http import (
     _explain,
     _Place,
 )
+from steno.transport.proxy import Proxy
 from tests.provider.server import (
     CUT,
     END,
@@ -431,7 +432,17 @@ def test_a_name_that_does_not_exist_is_not_asked_for_again(code: int, retryable:
     exc = aiohttp.ClientConnectorDNSError(where, OSError(code, "no"))
     fault = _explain(exc, _Place("lab.example", TimeLimits()))
     assert isinstance(fault, Unreachable)
-    assert str(fault) == "lab.example: its name is not known"
+    assert str(fault) == (
+        "lab.example: its name is not known; check the name, the network, or a proxy (https_proxy)"
+    )
+    assert fault.retryable is retryable
+    proxy = Proxy("http://user:s3cret@gate.example:3128", "https_proxy")
+    fault = _explain(exc, _Place("lab.example", TimeLimits(), proxy))
+    assert isinstance(fault, Unreachable)
+    assert str(fault) == (
+        "lab.example: the proxy gate.example:3128 (from https_proxy) cannot be reached:"
+        " its name is not known; check it, or the network"
+    )
     assert fault.retryable is retryable
 
 

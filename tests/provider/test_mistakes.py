@@ -10,7 +10,7 @@ import pytest
 from steno import ChatMessage
 from steno.errors import InvalidRequest, InvalidValue
 from steno.json_object import JsonObject
-from steno.providers import HttpProvider, HttpTransport, Key, Model, Vendor, connect
+from steno.providers import HttpProvider, HttpTransport, Key, Model, Retries, Vendor, connect
 from steno.transport.replay import ReplayTransport
 from tests.provider.asking import REQUEST, row
 from tests.provider.server import run
@@ -28,6 +28,22 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "retries": (
         lambda: ANYHOW("vllm", retries=3),
         "retries: must be Retries, such as Retries(most=3), not int",
+    ),
+    "fewer than no retries": (
+        lambda: Retries(most=-1),
+        "retries.most: must be a whole number, 0 or more",
+    ),
+    "half a retry": (
+        lambda: Retries(most=0.5),  # type: ignore[arg-type]  # wrong on purpose
+        "retries.most: must be a whole number, 0 or more",
+    ),
+    "a wait into the past": (
+        lambda: Retries(first_wait_s=-1),
+        "retries.first_wait_s: must be 0 or more, in seconds",
+    ),
+    "a wait that is no number": (
+        lambda: Retries(longest_retry_after_s=float("nan")),
+        "retries.longest_retry_after_s: must be 0 or more, in seconds",
     ),
     "no model": (lambda: ANYHOW("vllm", model=None), "model: must be a string, not NoneType"),
     "a model": (

@@ -62,7 +62,7 @@ def test_errors_are_read_by_the_wire_of_ones_own() -> None:
 def test_a_row_of_a_file_names_a_module_that_is_loaded_when_it_is_connected() -> None:
     rows = {"lab": {"wire": "tests.nowhere", "base_url": "http://lab.example", "path": "/tell"}}
     vendors = read_vendors(rows)
-    with pytest.raises(InvalidValue, match="no module of that name to import"):
+    with pytest.raises(InvalidValue, match=r"no module of that name to import.*set PYTHONPATH=\.$"):
         connect("lab", vendors=vendors)
     rows["lab"]["wire"] = "tests.provider.morse"
     assert connect("lab", vendors=read_vendors(rows)).vendor.path == "/tell"

@@ -171,15 +171,21 @@ def test_the_proxy_gets_the_password_of_its_address_and_the_server_does_not() ->
     run(main())
 
 
-@pytest.mark.parametrize(("status", "retryable"), [(407, False), (502, True)])
-def test_a_proxy_that_refuses_is_said_to(status: int, retryable: bool) -> None:
+@pytest.mark.parametrize(
+    ("status", "retryable", "advice"),
+    [(407, False, "; check the user:password@ in it"), (502, True, "")],
+)
+def test_a_proxy_that_refuses_is_said_to(status: int, retryable: bool, advice: str) -> None:
     async def main() -> None:
         async with proxying(0, refuse_with=status) as proxy:
             address = proxy.url.replace("//", "//user:s3cret@")
             carrier = HttpTransport(environ={}, proxy=address)
             fault = await fault_of(carrier.open(post("https://lab.example/")))
             assert isinstance(fault, Unreachable)
-            assert str(fault) == f"lab.example: the proxy answered with status {status}"
+            assert str(fault) == (
+                f"lab.example: the proxy 127.0.0.1:{proxy.port} (passed as proxy)"
+                f" answered with status {status}{advice}"
+            )
             assert fault.retryable is retryable
             assert fault.__context__ is None
             await carrier.close()
@@ -187,11 +193,45 @@ def test_a_proxy_that_refuses_is_said_to(status: int, retryable: bool) -> None:
     run(main())
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_wants_a_password_says_where_to_put_it(scheme: str) -> None:
+    """Only what is encrypted goes through a tunnel; to the rest a proxy answers itself."""
+
+    async def main() -> None:
+        async with proxying(0, refuse_with=407) as proxy:
+            carrier = HttpTransport(environ={"ALL_PROXY": proxy.url})
+            fault = await fault_of(carrier.open(post(f"{scheme}://lab.example/")))
+            assert isinstance(fault, Unreachable)
+            assert not fault.retryable
+            assert str(fault) == (
+                f"lab.example: the proxy 127.0.0.1:{proxy.port} (from ALL_PROXY) answered with"
+                " status 407; put user:password@ into it, before the host"
+            )
+            await carrier.close()
+
+    run(main())
+
+
+def test_a_server_that_asks_like_a_proxy_is_not_taken_for_one() -> None:
+    async def main() -> None:
+        async with serving(reply(407, b"who?")) as server:
+            carrier = HttpTransport(environ={})
+            answer = await carrier.open(post(server.url))
+            assert (answer.status, await read_all(answer)) == (407, b"who?")
+            await carrier.close()
+
+    run(main())
+
+
 def test_a_proxy_that_is_not_there_is_said_to() -> None:
     async def main() -> None:
-        carrier = HttpTransport(environ={}, proxy=f"http://user:s3cret@127.0.0.1:{free_port()}")
+        port = free_port()
+        carrier = HttpTransport(environ={"http_proxy": f"user:s3cret@127.0.0.1:{port}"})
         fault = await fault_of(carrier.open(post("http://lab.example/")))
-        assert str(fault) == "lab.example: the proxy cannot be reached: connection refused"
+        assert str(fault) == (
+            f"lab.example: the proxy 127.0.0.1:{port} (from http_proxy) cannot be reached:"
+            " connection refused"
+        )
         await carrier.close()
 
     run(main())
@@ -252,9 +292,41 @@ def test_loopback_is_reached_without_the_proxy_of_the_environment() -> None:
 def test_which_proxy_a_request_goes_through(
     url: str, environ: dict[str, str], proxy: str | None
 ) -> None:
-    assert proxy_for(url, environ) == proxy
+    found = proxy_for(url, environ)
+    assert (found and found.url) == proxy
 
 
-def test_a_proxy_of_another_kind_in_the_environment_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="proxy: must be http"):
-        proxy_for("https://a.example/", {"all_proxy": "socks5://p:1"})
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("http://user:s3cret@p:1", "the proxy p:1 (from all_proxy)"),
+        ("http://p", "the proxy p:80 (from all_proxy)"),
+        ("https://p/", "the proxy p:443 (from all_proxy)"),
+        ("http://[fe80::1]:3128", "the proxy [fe80::1]:3128 (from all_proxy)"),
+    ],
+)
+def test_a_proxy_is_told_without_its_password(address: str, text: str) -> None:
+    found = proxy_for("https://a.example/", {"all_proxy": address})
+    assert (str(found), repr(found)) == (text, f"Proxy({text})")
+
+
+@pytest.mark.parametrize(
+    ("address", "rest"),
+    [
+        ("socks5://user:s3cret@p:1", ", not socks5://p:1"),
+        ("http://user:s3cret", ""),
+        ("http://user:1/s3cret@p:1", "; in a password, / ? and # are written %2F %3F and %23"),
+        ("http://user:1#s3cret@p:1", "; in a password, / ? and # are written %2F %3F and %23"),
+        ("http://s3cret\x1b[1m@p:1", ""),
+        ("http://", ""),
+    ],
+)
+def test_what_is_no_proxy_is_refused_by_who_named_it(address: str, rest: str) -> None:
+    rule = f": must be http:// or https:// with a host{rest}"
+    with pytest.raises(InvalidValue) as caught:
+        proxy_for("https://a.example/", {"ALL_PROXY": address})
+    assert str(caught.value) == f"ALL_PROXY{rule}"
+    with pytest.raises(InvalidValue) as caught:
+        HttpTransport(proxy=address)
+    assert str(caught.value) == f"proxy{rule}"
+    assert caught.value.__context__ is None

@@ -303,8 +303,8 @@ class Run:
         envelope: dict[str, Any] = getattr(stream, "envelope", {})
         said = {
             "model": self._setup.model,
-            "response_model": envelope.get("model"),
-            "response_id": envelope.get("id"),
+            "response_model": envelope.get("model") or envelope.get("modelVersion"),
+            "response_id": envelope.get("id") or envelope.get("responseId"),
         }
         audit = {name: value for name, value in said.items() if value and isinstance(value, str)}
         self._notebook.record(message, audit=audit or None)

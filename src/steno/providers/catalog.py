@@ -1,8 +1,9 @@
 """The vendors we know, a row each: where they are, what they speak, which variable holds the key.
 
-Capabilities are those of the protocol as the vendor serves it; where models differ, and they
-mostly do, the field is left out and `HttpProvider.models` or `describe` may tell. For the same
-reason only a model's own entry knows its limits.
+Capabilities and limits are those that the vendor documents for all that it serves. Where models
+differ, and they mostly do, the field is left out and `HttpProvider.models` or `describe` may tell.
+Thinking is another matter: a row says whether the protocol, as the vendor serves it, has a place
+for thoughts. OpenAI and xAI hand them out in responses, and not in chat completions.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Final
 
 from steno.providers.vendor import Auth, Capabilities, Vendor
 
-_OPENAI: Final = Capabilities(tools=True, strict=True)
-_HOSTED: Final = Capabilities(tools=True)
+_HOSTED: Final = Capabilities(tools=True, thinking=True)
+_THINKING: Final = Capabilities(thinking=True)
 
 CATALOG: Final = {
     vendor.name: vendor
@@ -23,7 +24,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.openai.com/v1",
             key_variables=("OPENAI_API_KEY",),
-            capabilities=_OPENAI,
+            capabilities=Capabilities(tools=True, thinking=False, strict=True),
         ),
         Vendor(
             name="openai-responses",
@@ -32,7 +33,7 @@ CATALOG: Final = {
             base_url="https://api.openai.com/v1",
             provider="openai",
             key_variables=("OPENAI_API_KEY",),
-            capabilities=_OPENAI,
+            capabilities=Capabilities(tools=True, thinking=True, strict=True),
         ),
         Vendor(
             name="anthropic",
@@ -41,7 +42,7 @@ CATALOG: Final = {
             base_url="https://api.anthropic.com",
             auth=Auth.X_API_KEY,
             key_variables=("ANTHROPIC_API_KEY",),
-            capabilities=Capabilities(tools=True, vision=True),
+            capabilities=Capabilities(tools=True, vision=True, thinking=True),
         ),
         Vendor(
             name="google",
@@ -50,7 +51,7 @@ CATALOG: Final = {
             base_url="https://generativelanguage.googleapis.com/v1beta",
             auth=Auth.X_GOOG_API_KEY,
             key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-            capabilities=Capabilities(tools=True, strict=False),
+            capabilities=Capabilities(tools=True, thinking=True, strict=False),
         ),
         Vendor(
             name="azure",
@@ -60,7 +61,7 @@ CATALOG: Final = {
             provider="openai",
             auth=Auth.API_KEY,
             key_variables=("AZURE_OPENAI_API_KEY",),
-            capabilities=_OPENAI,
+            capabilities=Capabilities(tools=True, strict=True),
         ),
         Vendor(
             name="openrouter",
@@ -68,6 +69,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://openrouter.ai/api/v1",
             key_variables=("OPENROUTER_API_KEY",),
+            capabilities=_THINKING,
         ),
         Vendor(
             name="groq",
@@ -91,7 +93,9 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.deepseek.com",
             key_variables=("DEEPSEEK_API_KEY",),
-            capabilities=Capabilities(tools=True, vision=False, strict=False),
+            capabilities=Capabilities(tools=True, vision=False, thinking=True, strict=False),
+            context_tokens=1_000_000,  # of all its models, says its price list
+            max_output_tokens=384_000,
         ),
         Vendor(
             name="together",
@@ -99,6 +103,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.together.ai/v1",
             key_variables=("TOGETHER_API_KEY",),
+            capabilities=_THINKING,
         ),
         Vendor(
             name="fireworks",
@@ -106,6 +111,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.fireworks.ai/inference/v1",
             key_variables=("FIREWORKS_API_KEY",),
+            capabilities=_THINKING,
         ),
         Vendor(
             name="xai",
@@ -113,7 +119,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.x.ai/v1",
             key_variables=("XAI_API_KEY",),
-            capabilities=_HOSTED,
+            capabilities=Capabilities(tools=True, thinking=False),
         ),
         Vendor(
             name="xai-responses",
@@ -133,7 +139,7 @@ CATALOG: Final = {
             key_variables=("OLLAMA_API_KEY",),
             needs_key=False,
             hint="is it running? ollama serve",
-            capabilities=Capabilities(strict=False),
+            capabilities=Capabilities(thinking=True, strict=False),
         ),
         Vendor(
             name="vllm",
@@ -142,6 +148,7 @@ CATALOG: Final = {
             base_url="http://localhost:8000/v1",
             key_variables=("VLLM_API_KEY",),
             needs_key=False,
+            capabilities=_THINKING,
         ),
         Vendor(
             name="lmstudio",
@@ -149,6 +156,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="http://localhost:1234/v1",
             needs_key=False,
+            capabilities=_THINKING,
         ),
         Vendor(
             name="llama.cpp",
@@ -157,6 +165,7 @@ CATALOG: Final = {
             base_url="http://localhost:8080/v1",
             key_variables=("LLAMA_API_KEY",),
             needs_key=False,
+            capabilities=_THINKING,
         ),
         Vendor(
             name="llama.cpp-responses",
@@ -166,6 +175,7 @@ CATALOG: Final = {
             provider="llama.cpp",
             key_variables=("LLAMA_API_KEY",),
             needs_key=False,
+            capabilities=_THINKING,
         ),
         Vendor(
             name="llama.cpp-messages",
@@ -175,6 +185,7 @@ CATALOG: Final = {
             provider="llama.cpp",
             key_variables=("LLAMA_API_KEY",),
             needs_key=False,
+            capabilities=_THINKING,
         ),
     )
 }

@@ -39,12 +39,13 @@ class _Row(Struct, forbid_unknown_fields=True, kw_only=True):
     path: str | UnsetType = UNSET
     provider: str | UnsetType = UNSET
     dialect: dict[str, Any] | str | UnsetType = UNSET
-    auth: Auth | UnsetType = UNSET
+    auth: str | UnsetType = UNSET
     key_variables: tuple[str, ...] | UnsetType = UNSET
     needs_key: bool | UnsetType = UNSET
     headers: dict[str, str] | UnsetType = UNSET
     capabilities: _Capabilities | UnsetType = UNSET
     context_tokens: int | UnsetType = UNSET
+    max_output_tokens: int | UnsetType = UNSET
 
 
 class _Capabilities(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -76,6 +77,8 @@ def _read(name: str, row: object, known: Mapping[str, Vendor]) -> Vendor:
     base = _base(name, said) if like is None else known.get(like)
     if base is None:
         raise InvalidValue(f"{name}.like: must be one of {', '.join(sorted(known))}")
+    if "auth" in said:
+        said["auth"] = _auth(said["auth"], name)
     if "capabilities" in said:
         said["capabilities"] = replace(base.capabilities, **_given(said["capabilities"]))
     if "headers" in said:
@@ -92,6 +95,13 @@ def _base(name: str, said: dict[str, Any]) -> Vendor:
             raise InvalidValue(f"{name}.{field}: must be there, or a row to be like")
     needs_key = bool(said.get("key_variables"))
     return Vendor(name=name, wire=said["wire"], base_url=said["base_url"], needs_key=needs_key)
+
+
+def _auth(said: str, name: str) -> Auth:
+    try:
+        return Auth(said)
+    except ValueError:
+        raise InvalidValue(f"{name}.auth: must be one of {', '.join(Auth)}") from None
 
 
 def _dialect(said: str | dict[str, Any], vendor: Vendor) -> Dialect:

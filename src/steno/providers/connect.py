@@ -13,7 +13,7 @@ from steno.providers.catalog import CATALOG
 from steno.providers.http import FIRST_EVENT_S, HttpProvider
 from steno.providers.key import Key, find_key
 from steno.providers.retry import DEFAULT_RETRIES, Retries
-from steno.providers.vendor import Vendor, check_base_url
+from steno.providers.vendor import Vendor, check_base_url, no_such_vendor
 
 
 def connect(
@@ -44,7 +44,8 @@ def connect(
         raise InvalidValue(f'connect: takes a name such as "openai", or a Vendor, not {kind}')
     if isinstance(vendor, str):
         if vendor not in vendors:
-            raise InvalidValue(f"vendor: must be one of {', '.join(sorted(vendors))}")
+            rule = no_such_vendor(vendor, sorted(vendors), "or pass a Vendor of your own")
+            raise InvalidValue(f"vendor: {rule}")
         vendor = vendors[vendor]
     if base_url is not None:
         check_base_url(base_url, vendor.name)

@@ -29,6 +29,8 @@ class Endpoint(NamedTuple):
     show_path: str | None = None
     """Where one model is asked about by its name, where lists do not say enough."""
     headers: Mapping[str, str] = MappingProxyType({})
+    wants_limit: bool = False
+    """Whether every request has to say how long its answer may be."""
     whole_event: bytes | None = None
     """A whole answer as the one event of a stream, which tells as much about it.
 
@@ -81,6 +83,7 @@ ENDPOINTS: Final = {
         read_anthropic,
         _provider_and_strict,
         headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
+        wants_limit=True,
         whole_event=b'{"type":"message_start","message":%b}',
     ),
     "gemini": Endpoint(

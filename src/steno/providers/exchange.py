@@ -21,6 +21,7 @@ from steno.ports import Answer, Outgoing
 from steno.providers.fault import Party, is_document, is_page, kind_of
 from steno.providers.retry import Retries
 from steno.retell import tell
+from steno.usage import Usage
 from steno.wire import StreamDecoder, Wire
 
 T = TypeVar("T")
@@ -112,6 +113,11 @@ class Exchange:
     def envelope(self) -> dict[str, Any]:
         """What the provider said about its answer (id, model, ...) beside the message."""
         return {} if self._decoder is None else self._decoder.envelope
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far, if the provider tells it before the end."""
+        return None if self._decoder is None else self._decoder.usage
 
     async def read(self) -> Iterable[Event] | None:
         """Return more events; the first time, send the request and wait for the first of them."""

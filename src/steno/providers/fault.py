@@ -1,7 +1,8 @@
 """What is wrong with an answer, said so that somebody can set it right: where we asked, what came.
 
 The wire reads what a server says about its errors. What only we know is added here: the address,
-the variable that holds the key, and that an answer is none at all.
+the variable that holds the key, and that an answer is none at all; and how long we are asked to
+wait, which stands in a header.
 """
 
 from __future__ import annotations
@@ -60,16 +61,17 @@ class Party(NamedTuple):
         )
 
     def _advise(self, error: ProviderError, outgoing: Outgoing) -> None:
+        if error.retry_after_s:
+            _add(error, f"it asks to wait {error.retry_after_s:.10g} s")
         match error:
             case NotFound() | ProviderError(status=405):
-                advice = f"asked {outgoing.address}, check the base URL and the model"
+                _add(error, f"asked {outgoing.address}, check the base URL and the model")
             case AuthenticationFailed():
                 is_sent = bool(self.vendor.auth.header(self.key.reveal()))
                 state = "check the key" if is_sent else "no key was sent"
-                advice = f"{state}: {self.vendor.key_advice}"
+                _add(error, f"{state}: {self.vendor.key_advice}")
             case _:
-                return
-        _add(error, advice)
+                pass
 
 
 def _add(error: ProviderError, advice: str) -> None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from steno.errors import AuthenticationFailed, InvalidValue, NotFound
 from steno.ports import Provider
@@ -35,7 +34,9 @@ from steno.providers.looking import (
 )
 from steno.providers.models import Model
 from steno.providers.offline import OfflineProvider
-from steno.providers.vendor import Vendor
+from steno.providers.vendor import Vendor, meant_vendor, no_such_vendor
+
+_REMEDY: Final = "a row [providers.NAME] in the configuration adds one"
 
 
 class ModelProvider(Provider, Protocol):
@@ -95,12 +96,11 @@ def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> Mode
     vendor, _, path = text.partition(":")
     if vendor == EMBEDDED:
         return ModelName(EMBEDDED, path)
-    vendor, _, model = text.partition("/")
+    vendor, slash, model = text.partition("/")
     if vendor not in vendors:
         known = [*sorted(vendors), EMBEDDED, OFFLINE]
-        near = get_close_matches(vendor.lower(), known, n=1)
-        if near:
-            raise InvalidValue(f"model: there is no vendor of this name; do you mean {near[0]}?")
+        if (vendor and slash) or meant_vendor(vendor, known):
+            raise InvalidValue(f"model: {no_such_vendor(vendor, known, _REMEDY)}")
         listed = ", ".join(known)
         raise InvalidValue(f"model: must be written vendor/model, with a vendor out of {listed}")
     return ModelName(vendor, model)

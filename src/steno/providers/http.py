@@ -28,8 +28,9 @@ from steno.providers.stream import SourceStream
 from steno.providers.vendor import Vendor
 from steno.request import Request
 from steno.transport.http import HttpTransport
+from steno.usage import Usage
 from steno.value import PRECHECKED
-from steno.wire import Loss, load_wire
+from steno.wire import Loss, LossCode, load_wire
 
 FIRST_EVENT_S: Final = 1800
 """Models that think unseen take many minutes, and their servers keep the connection alive."""
@@ -109,7 +110,8 @@ class HttpProvider:
             kind = type(request).__name__
             raise InvalidRequest(f"stream: takes a Request(messages=(…,)), not {kind}")
         if not request.model and self.model:
-            request = _with_model(request, self.model)
+            request = _changed(request, model=self.model)
+        request, losses = self._within_limit(request)
         path = self._endpoint.path_for(request.model)
         encoded = self._conversations.encode(request)
         exchange = Exchange(
@@ -120,12 +122,28 @@ class HttpProvider:
             conduct=self._conduct,
             party=self._party,
         )
-        return HttpStream(exchange, encoded.losses)
+        return HttpStream(exchange, (*losses, *encoded.losses))
+
+    def _within_limit(self, request: Request) -> tuple[Request, tuple[Loss, ...]]:
+        """Return a request that asks for no more than the vendor's models say at once."""
+        most, asked = self.vendor.max_output_tokens, request.max_tokens
+        if most is None or (asked is None and not self._endpoint.wants_limit):
+            return request, ()
+        if asked is None:
+            return _changed(request, max_tokens=most), ()
+        if asked <= most:
+            return request, ()
+        done = f"lowered to {most}, the most that a model of {self.vendor.name} says"
+        loss = Loss(LossCode.SETTING, "request.max_tokens", done)
+        return _changed(request, max_tokens=most), (loss,)
 
     # -- models ------------------------------------------------------------------------------
 
     async def models(self) -> tuple[Model, ...]:
-        """Ask the server which models it has. Raises ProviderError, ProtocolError."""
+        """Ask the server which models it has. Raises ProviderError, ProtocolError.
+
+        Where it does not tell their limits, those of the vendor's row are theirs.
+        """
         if self._endpoint.models_path is None:
             raise NotFound(f"{self.vendor.name}: where its models are listed is not known")
         path, _, query = self._endpoint.models_path.partition("?")
@@ -137,7 +155,7 @@ class HttpProvider:
             more = "&".join(filter(None, (query, urlencode(page.next_query))))
             page = self._endpoint.read_models(await self._ask("GET", f"{path}?{more}"))
             found += page.models
-        return tuple(found)
+        return tuple([self._with_limits(model) for model in found])
 
     async def describe(self, model: str = "") -> Model:
         """Ask the server about one model, that of the provider unless named.
@@ -148,11 +166,19 @@ class HttpProvider:
         name = model or self.model
         if self._endpoint.show_path is not None:
             body = msgspec.json.encode({"model": name})
-            return read_ollama_show(name, await self._ask("POST", self._endpoint.show_path, body))
+            answer = await self._ask("POST", self._endpoint.show_path, body)
+            return self._with_limits(read_ollama_show(name, answer))
         for known in await self.models():
             if known.id == name:
                 return known
         raise NotFound(f"{self.vendor.name}: the server lists no model of this name")
+
+    def _with_limits(self, model: Model) -> Model:
+        return msgspec.structs.replace(
+            model,
+            context_tokens=model.context_tokens or self.vendor.context_tokens,
+            max_output_tokens=model.max_output_tokens or self.vendor.max_output_tokens,
+        )
 
     async def _ask(self, method: str, path: str, body: bytes = b"") -> Any:
         outgoing = self._outgoing(method, path, body)
@@ -187,11 +213,11 @@ class HttpProvider:
         return Outgoing(method, self.vendor.base_url.rstrip("/") + path, headers, body)
 
 
-def _with_model(request: Request, model: str) -> Request:
-    """Return a request for another model; its messages were looked at when it was made."""
+def _changed(request: Request, **settings: Any) -> Request:
+    """Return a request with other settings; its messages were looked at when it was made."""
     token = PRECHECKED.set(True)
     try:
-        return msgspec.structs.replace(request, model=model)
+        return msgspec.structs.replace(request, **settings)
     finally:
         PRECHECKED.reset(token)
 
@@ -211,6 +237,10 @@ class HttpStream(SourceStream):
     def envelope(self) -> dict[str, Any]:
         """What the provider said about its answer (id, model, ...), for the record."""
         return self._exchange.envelope
+
+    @property
+    def _counted(self) -> Usage | None:
+        return self._exchange.usage
 
 
 # -- at the door -----------------------------------------------------------------------------

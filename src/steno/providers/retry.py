@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, final
 
-from steno.errors import CutShort, ProviderError
+from msgspec import Struct
+
+from steno.errors import CutShort, InvalidValue, ProviderError
 
 
-class Retries(NamedTuple):
+@final
+class Retries(Struct, frozen=True):
     """How often and how patiently a request is sent again, as long as nothing was told."""
 
     most: int = 2
@@ -17,6 +20,16 @@ class Retries(NamedTuple):
     longest_wait_s: float = 8
     longest_retry_after_s: float = 60
     """A provider that asks for more than this gets no second try; its error says how much."""
+
+    def __post_init__(self) -> None:
+        """Refuse what nobody can do. Raises InvalidValue."""
+        most: object = self.most
+        if not isinstance(most, int) or most < 0:
+            raise InvalidValue("retries.most: must be a whole number, 0 or more")
+        for name in ("first_wait_s", "longest_wait_s", "longest_retry_after_s"):
+            wait_s: object = getattr(self, name)
+            if not isinstance(wait_s, (int, float)) or not wait_s >= 0:
+                raise InvalidValue(f"retries.{name}: must be 0 or more, in seconds")
 
     def wait_s(self, error: Exception, tried: int, jitter: float) -> float | None:
         """Return how long to wait after the try with this number, or None to give up.

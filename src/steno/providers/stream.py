@@ -15,7 +15,7 @@ from steno.assemble import Assembler
 from steno.errors import StenoError
 from steno.event import Event, Finished
 from steno.message import AssistantMessage
-from steno.usage import StopReason
+from steno.usage import StopReason, Usage
 
 _LONGEST_GOODBYE_S: Final = 0.5
 """How long to wait for the end of a connection whose model has finished."""
@@ -94,7 +94,12 @@ class SourceStream:
         """Return what was said so far. Raises StenoError if nothing was read yet."""
         if not self._has_begun:
             raise StenoError("stream: nothing has been read yet")
-        return self._assembler.message(self._stop_reason)
+        return self._assembler.message(self._stop_reason, usage=self._counted)
+
+    @property
+    def _counted(self) -> Usage | None:
+        """What was counted before the end, where the source knows."""
+        return None
 
     def close(self) -> None:
         """Drop the connection; a read that waits in another task ends at once."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import ClassVar, Final, final
 from urllib.parse import urlsplit
@@ -39,11 +41,18 @@ class Auth(StrEnum):
 
 @final
 class Capabilities(Quiet, frozen=True, kw_only=True):
-    """What can be asked of a vendor or a model. None: it depends, or nobody said."""
+    """What can be asked of a vendor or a model. None: it depends, or nobody said.
+
+    What a vendor's row says counts for every model that nothing else is known of; only `thinking`
+    is about the protocol as the vendor serves it, whichever of its models think.
+    """
 
     tools: bool | None = None
+    """Whether functions can be offered."""
     vision: bool | None = None
+    """Whether images are seen."""
     thinking: bool | None = None
+    """Whether thoughts are handed out, beside the answer."""
     strict: bool | None = None
     """Whether arguments can be made to fit their schema."""
 
@@ -81,6 +90,12 @@ class Vendor(Quiet, frozen=True, kw_only=True):
     capabilities: Capabilities = UNKNOWN
     context_tokens: int | None = None
     """How much its models read at once, where that is the same for all of them."""
+    max_output_tokens: int | None = None
+    """How much they say at once, where that is the same for all of them.
+
+    A request that asks for more asks for this instead; so does one that names no limit, where
+    the protocol wants one.
+    """
     hint: str = ""
     """What to do where nobody answers at its address, as for a server of one's own."""
 
@@ -99,8 +114,10 @@ class Vendor(Quiet, frozen=True, kw_only=True):
         for header, value in self.headers:
             if not _HEADER.fullmatch(header) or not (value.isascii() and value.isprintable()):
                 raise InvalidValue(f"{self.name}.headers: not what a header can carry")
-        if self.context_tokens is not None and self.context_tokens < 1:
-            raise InvalidValue(f"{self.name}.context_tokens: must be above 0")
+        for limit in ("context_tokens", "max_output_tokens"):
+            tokens: int | None = getattr(self, limit)
+            if tokens is not None and tokens < 1:
+                raise InvalidValue(f"{self.name}.{limit}: must be above 0")
 
     @property
     def key_advice(self) -> str:
@@ -121,6 +138,23 @@ class Vendor(Quiet, frozen=True, kw_only=True):
         return (
             dialect if dialect.provider == self.sealer else replace(dialect, provider=self.sealer)
         )
+
+
+def meant_vendor(name: str, known: Iterable[str]) -> str | None:
+    """Return the name of a vendor that is most like another; None if none is."""
+    return next(iter(get_close_matches(name.lower(), list(known), n=1)), None)
+
+
+def no_such_vendor(name: str, known: Iterable[str], remedy: str) -> str:
+    """Return what to say of a name that no vendor has: who is meant, or who there is and a remedy.
+
+    The name itself is left to those who know where it was written.
+    """
+    names = list(known)
+    near = meant_vendor(name, names)
+    if near is not None:
+        return f"there is no vendor of this name; do you mean {near}?"
+    return f"there is no vendor of this name; there are {', '.join(names)}; {remedy}"
 
 
 def check_base_url(url: str, place: str) -> None:

@@ -20,7 +20,7 @@ from weakref import ref
 
 from steno.errors import InvalidValue, ProtocolError, StenoError, Unreachable
 from steno.ports import Outgoing
-from steno.transport.proxy import check_proxy, proxy_for
+from steno.transport.proxy import PASSWORD_WANTED, Proxy, check_proxy, proxy_for
 
 if TYPE_CHECKING:
     import aiohttp
@@ -71,10 +71,8 @@ class HttpTransport:
             )
         if min(*limits, max_body_bytes) <= 0:
             raise InvalidValue("http transport: limits must be above 0")
-        if proxy is not None:
-            check_proxy(proxy)
         self._limits = limits
-        self._proxy = proxy
+        self._proxy = None if proxy is None else check_proxy(proxy)
         self._environ = os.environ if environ is None else environ
         self._tls = True if ca_file is None else _trust(ca_file)
         self._max_body_bytes = max_body_bytes
@@ -90,7 +88,8 @@ class HttpTransport:
         import aiohttp  # noqa: PLC0415 - see _open_session
         import yarl  # noqa: PLC0415 - comes with aiohttp
 
-        place = _Place(_host_of(outgoing.url), self._limits)
+        proxy = self._proxy or proxy_for(outgoing.url, self._environ)
+        place = _Place(_host_of(outgoing.url), self._limits, proxy)
         loop = asyncio.get_running_loop()
         began = loop.time()
         patience = asyncio.timeout(self._limits.first_byte_s)
@@ -101,11 +100,15 @@ class HttpTransport:
                     yarl.URL(outgoing.url, encoded=True),
                     headers=outgoing.headers,
                     data=BytesIO(outgoing.body) if outgoing.body else None,
-                    proxy=self._proxy or proxy_for(outgoing.url, self._environ),
+                    proxy=proxy.url if proxy else None,
                     allow_redirects=False,
                 )
-            left_s = max(0.001, self._limits.first_byte_s - (loop.time() - began))
-            return HttpAnswer(response, place, first_s=left_s, max_bytes=self._max_body_bytes)
+            if proxy is None or response.status != PASSWORD_WANTED:
+                left_s = max(0.001, self._limits.first_byte_s - (loop.time() - began))
+                return HttpAnswer(response, place, first_s=left_s, max_bytes=self._max_body_bytes)
+            # What is not encrypted goes through no tunnel: the proxy answers like a server.
+            response.close()
+            fault: StenoError = place.unreachable(proxy.refusal(response.status), retryable=False)
         except (aiohttp.ClientError, OSError) as exc:
             fault = place.no_first_byte() if patience.expired() else _explain(exc, place)
         # Not inside `except`: what aiohttp raises holds the headers of the request, keys included.
@@ -239,6 +242,7 @@ class _Place(NamedTuple):
 
     host: str
     limits: TimeLimits
+    proxy: Proxy | None = None
 
     def unreachable(self, rule: str, *, retryable: bool = True) -> Unreachable:
         return Unreachable(f"{self.host}: {rule}", retryable=retryable)
@@ -261,15 +265,20 @@ def _explain(exc: Exception, place: _Place) -> StenoError:
         case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
             return place.unreachable("no TLS connection could be made", retryable=False)
         case aiohttp.ClientProxyConnectionError():
-            return place.unreachable(f"the proxy cannot be reached{_reason(exc)}")
-        case aiohttp.ClientHttpProxyError():
-            rule = f"the proxy answered with status {exc.status}"
-            return place.unreachable(rule, retryable=exc.status >= 500)
+            return place.unreachable(f"{place.proxy} cannot be reached{_reason(exc)}")
+        case aiohttp.ClientHttpProxyError() if place.proxy:
+            return place.unreachable(place.proxy.refusal(exc.status), retryable=exc.status >= 500)
         case aiohttp.ConnectionTimeoutError():
             return place.unreachable(f"no connection within {place.limits.connect_s:g} s")
         case aiohttp.ClientConnectorDNSError():
             is_final = exc.os_error.errno == socket.EAI_NONAME
-            return place.unreachable("its name is not known", retryable=not is_final)
+            # With a proxy it is only the proxy's name that is looked up here.
+            rule = (
+                f"{place.proxy} cannot be reached: its name is not known; check it, or the network"
+                if place.proxy
+                else "its name is not known; check the name, the network, or a proxy (https_proxy)"
+            )
+            return place.unreachable(rule, retryable=not is_final)
         case aiohttp.ClientConnectorError():
             return place.unreachable(f"no connection{_reason(exc)}")
         case aiohttp.ClientPayloadError() if _is_garbled(exc):

@@ -9,35 +9,65 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, urlsplit
 
 from steno.errors import InvalidValue
 
+PASSWORD_WANTED: Final = 407
+"""The status with which a proxy asks who we are."""
+_PORTS: Final = {"http": 80, "https": 443}
 
-def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
-    """Return the address of the proxy for `url`, or None. Raises InvalidValue if it is none."""
+
+class Proxy(NamedTuple):
+    """A proxy and who named it; its text says both, and never its user or password."""
+
+    url: str
+    variable: str | None = None
+    """The variable of the environment that holds the address; without it, it was passed."""
+
+    def __str__(self) -> str:
+        origin = f"from {self.variable}" if self.variable else "passed as proxy"
+        return f"the proxy {_host_and_port(urlsplit(self.url))} ({origin})"
+
+    def __repr__(self) -> str:
+        return f"Proxy({self})"
+
+    def refusal(self, status: int) -> str:
+        """Say that it answered itself, in the place of the server."""
+        rule = f"{self} answered with status {status}"
+        if status != PASSWORD_WANTED:
+            return rule
+        if urlsplit(self.url).username is None:
+            return f"{rule}; put user:password@ into it, before the host"
+        return f"{rule}; check the user:password@ in it"
+
+
+def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:
+    """Return the proxy for `url`, or None. Raises InvalidValue if its address is none."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if is_loopback(host) or _is_exempt(host, parts.port, _look_up(environ, "no_proxy")):
+    if is_loopback(host) or _is_exempt(host, parts.port, _look_up(environ, "no_proxy")[1]):
         return None
-    proxy = _look_up(environ, f"{parts.scheme}_proxy") or _look_up(environ, "all_proxy")
-    if not proxy:
-        return None
-    proxy = proxy if "://" in proxy else f"http://{proxy}"
-    check_proxy(proxy)
-    return proxy
+    for name in (f"{parts.scheme}_proxy", "all_proxy"):
+        variable, address = _look_up(environ, name)
+        if address:
+            return check_proxy(address if "://" in address else f"http://{address}", variable)
+    return None
 
 
-def check_proxy(proxy: str) -> None:
-    """Refuse what is not the address of an HTTP proxy. Raises InvalidValue."""
-    try:
-        parts = urlsplit(proxy)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-        is_usable = is_usable and parts.port != 0
-    except ValueError:
-        is_usable = False
-    if not is_usable:
-        raise InvalidValue("proxy: must be http:// or https:// with a host")
+def check_proxy(address: str, variable: str | None = None) -> Proxy:
+    """Return the proxy at an address. Raises InvalidValue for what is not that of an HTTP proxy."""
+    rule = f"{variable or 'proxy'}: must be http:// or https:// with a host"
+    parts = _take_apart(address)
+    if parts is None:
+        raise InvalidValue(rule)
+    # Else a part of the password would be taken for the host, asked for, and told.
+    if "@" in parts.path + parts.query + parts.fragment:
+        raise InvalidValue(f"{rule}; in a password, / ? and # are written %2F %3F and %23")
+    if parts.scheme not in ("http", "https"):
+        raise InvalidValue(f"{rule}, not {parts.scheme}://{_host_and_port(parts)}")
+    return Proxy(address, variable)
 
 
 def is_loopback(host: str) -> bool:
@@ -50,11 +80,29 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _look_up(environ: Mapping[str, str], name: str) -> str:
+def _take_apart(address: str) -> SplitResult | None:
+    """Return the parts of an address; None where there is no host, or a port that is none."""
+    try:
+        parts = urlsplit(address)
+        return parts if parts.hostname and parts.port != 0 and address.isprintable() else None
+    except ValueError:  # its text quotes what may be a password
+        return None
+
+
+def _host_and_port(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    port = parts.port or _PORTS.get(parts.scheme)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{shown}:{port}" if port else shown
+
+
+def _look_up(environ: Mapping[str, str], name: str) -> tuple[str, str]:
+    """Return the name of a variable as it is written there, and what it holds."""
     # A CGI program gets the header "Proxy:" of whoever calls it as HTTP_PROXY.
-    if name == "http_proxy" and "REQUEST_METHOD" in environ:
-        return environ.get(name, "")
-    return environ.get(name) or environ.get(name.upper(), "")
+    is_forged = name == "http_proxy" and "REQUEST_METHOD" in environ
+    if environ.get(name) or is_forged:
+        return name, environ.get(name, "")
+    return name.upper(), environ.get(name.upper(), "")
 
 
 def _is_exempt(host: str, port: int | None, exempt: str) -> bool:
