@@ -114,7 +114,7 @@ def test_where_no_model_is_known_the_words_are_ours(address: str) -> None:
     [
         (
             "nobody/x",
-            "--model nobody/x: must be written vendor/model, with a vendor out of anthropic, ",
+            "--model nobody/x: there is no vendor of this name; there are anthropic, ",
         ),
         ("gpt-5", "--model gpt-5: must be written vendor/model"),
         (
@@ -123,7 +123,7 @@ def test_where_no_model_is_known_the_words_are_ours(address: str) -> None:
         ),
         ("anthropic", "name a model, too: anthropic/MODEL"),
         ("anthropic/", "name a model, too: anthropic/MODEL"),
-        ("\x1b[2Jx/y", "--model \\x1b[2Jx/y: must be written vendor/model"),
+        ("\x1b[2Jx/y", "--model \\x1b[2Jx/y: there is no vendor of this name"),
     ],
 )
 def test_a_model_that_cannot_be_meant_is_refused(address: str, model: str, problem: str) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from steno.cli.compose import target_for
+from steno.cli.configuration import load_settings
 from steno.providers import CATALOG
+from steno.providers.finding import find_model
 from tests.cli.program import steno
 
 LISTED = {
@@ -71,12 +76,73 @@ def test_what_can_be_used_is_listed_with_its_name_and_what_it_can() -> None:
     assert told.err == ""
     usable, others = told.out.split("\n\n")
     rows = {line.split()[0]: line.split()[1:] for line in usable.splitlines()}
-    assert rows["lab/qwen"] == ["32,768", "?", "?", "?"]
+    assert rows["lab/qwen"] == ["32,768", "?", "?", "yes"]
     assert rows["embedded"] == ["8,192", "no", "no", "?", "SmolLM2-135M-Instruct.Q4_1"]
     assert rows["offline/assistant"][1] == "yes"
     assert "anthropic   no key; set ANTHROPIC_API_KEY" in others
     assert "google      no key; set GEMINI_API_KEY or GOOGLE_API_KEY" in others
     assert "ollama      127.0.0.1" in others
+
+
+def configure(home: Path, more: str) -> None:
+    """Write more into the settings."""
+    with (home / ".config" / "steno" / "config.toml").open("a", encoding="utf-8") as file:
+        file.write(f"\n{more}\n")
+
+
+def shown(model: str) -> list[str]:
+    """Return what the table says of a model."""
+    lines = steno("models", "--provider", model.partition("/")[0]).out.splitlines()
+    [facts] = [line.split()[1:] for line in lines if line.startswith(f"{model} ")]
+    return facts
+
+
+def in_json(provider: str) -> list[dict[str, Any]]:
+    """Return what programs are told of the models of a provider."""
+    models: list[dict[str, Any]] = json.loads(
+        steno("models", "--provider", provider, "--json").out
+    )["models"]
+    return models
+
+
+def test_what_the_user_says_of_a_model_is_shown_before_what_its_server_says(home: Path) -> None:
+    configure(home, '[models."lab/qwen"]\ncontext_tokens = 32000\ntools = true')
+    assert shown("lab/qwen") == ["32,000", "yes", "?", "yes"]
+    qwen, other = in_json("lab")
+    assert qwen["context_tokens"] == 32000
+    assert qwen["capabilities"]["tools"] is True
+    assert other["context_tokens"] is None
+
+
+def test_what_a_row_says_is_shown_where_the_server_says_nothing(home: Path, server: str) -> None:
+    able = "{ tools = false, vision = false, strict = true }"
+    configure(
+        home,
+        f'[providers.own]\nlike = "vllm"\nbase_url = "{server}"\ncapabilities = {able}\n'
+        "context_tokens = 4096",
+    )
+    assert shown("own/qwen") == ["32,768", "no", "no", "yes"]
+    qwen, other = in_json("own")
+    assert qwen["capabilities"] == {
+        "tools": False,
+        "vision": False,
+        "thinking": True,
+        "strict": True,
+    }
+    assert other["context_tokens"] == 4096
+    assert other["capabilities"]["tools"] is True  # says its server
+
+
+def test_the_table_shows_what_a_run_would_ask_for(home: Path) -> None:
+    configure(home, '[models."lab/qwen"]\ncontext_tokens = 32000\nvision = false')
+    settings = load_settings().settings
+    found = asyncio.run(find_model("lab", vendors=settings.providers))
+    target = target_for(found, settings)
+    listed = in_json("lab")[0]
+    assert found.name == listed["model"]
+    assert target.context_tokens == listed["context_tokens"] == 32000
+    assert target.vision is listed["capabilities"]["vision"] is False
+    assert target.tools is listed["capabilities"]["tools"] is None
 
 
 def test_names_from_a_server_cannot_touch_the_terminal() -> None:
@@ -116,7 +182,7 @@ def test_programs_get_a_line_for_every_provider() -> None:
         "title": None,
         "context_tokens": 32768,
         "max_output_tokens": None,
-        "capabilities": {"tools": None, "vision": None, "thinking": None, "strict": None},
+        "capabilities": {"tools": None, "vision": None, "thinking": True, "strict": None},
     }
     assert places["openai"]["usable"] is False
     assert places["openai"]["default"] is None

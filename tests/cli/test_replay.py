@@ -196,7 +196,7 @@ def test_another_model_works_on_the_same_in_a_branch_of_its_own(
     ("arguments", "ending"),
     [
         (["--branch", "third"], (1, "branch: there is none of this name, but main")),
-        (["--model", "nobody/large"], (2, "--model nobody/large: must be written vendor/model")),
+        (["--model", "nobody/large"], (2, "--model nobody/large: there is no vendor of this name")),
     ],
 )
 def test_another_model_cannot_work_on_what_is_not_there(

@@ -209,7 +209,7 @@ def test_without_a_session_nothing_is_on_the_disk(home: Path, project: Path) -> 
 def test_what_fails_before_it_begins_leaves_nothing(home: Path) -> None:
     told = as_json("-p", "x", "--model", "nobody/x")
     assert (told.status, told.out) == (2, "")
-    assert told.err.startswith("steno: --model nobody/x: must be written vendor/model")
+    assert told.err.startswith("steno: --model nobody/x: there is no vendor of this name")
     assert files_below(home) == []
 
 
@@ -276,7 +276,7 @@ def test_a_model_of_the_session_that_is_gone_is_told_with_a_way_out(home: Path) 
     write_settings(home, "")
     told = steno("-c", "-p", "hello")
     assert told.status == 1
-    assert told.err.startswith("steno: lab/tester, who spoke last: model: must be written")
+    assert told.err.startswith("steno: lab/tester, who spoke last: model: there is no vendor of")
     assert told.err.endswith("; or choose by --model\n")
     assert steno("-c", "-p", "list files", *OFFLINE).status == 0
 

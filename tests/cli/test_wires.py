@@ -21,6 +21,7 @@ data: [DONE]
 """
 REQUEST = {
     "model": "m-1",
+    "max_tokens": 50,
     "messages": [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Hi", "name": "bob"},
@@ -69,6 +70,7 @@ def test_a_wire_that_is_almost_one_is_suggested(name: str, meant: str) -> None:
 # -- decode --------------------------------------------------------------------------------------
 
 
+HALVES = (b"ud83d", b"ude00")
 ANTHROPIC = b"""\
 event: message_start
 data: {"type":"message_start","message":{"id":"m","role":"assistant","content":[],"usage":{}}}
@@ -147,6 +149,14 @@ def test_events_are_printed_one_a_line() -> None:
     assert [event["type"] for event in events] == ["text_delta", "text_delta", "finished"]
 
 
+def test_half_a_character_is_an_event_of_its_own() -> None:
+    halves = [
+        b'data: {"choices":[{"index":0,"delta":{"content":"\\%b"}}]}' % half for half in HALVES
+    ]
+    told = steno("decode", "--wire", "openai_chat", "--events", data=b"\n\n".join([*halves, b""]))
+    assert [json.loads(line)["text"] for line in told.stdout.splitlines()] == ["\ud83d", "\ude00"]
+
+
 def test_an_error_in_the_answer_is_told_and_so_is_what_came_before_it() -> None:
     data = STREAM.split(b"\n\n")[0] + b'\n\ndata: {"error":{"message":"engine died"}}\n\n'
     told = steno("decode", "--wire", "openai_chat", "--stream", data=data)
@@ -157,7 +167,15 @@ def test_an_error_in_the_answer_is_told_and_so_is_what_came_before_it() -> None:
     assert message["stop_reason"] == "error"
 
 
-@pytest.mark.parametrize("data", [b"", b"nonsense", b"\xff\xfe"])
+def test_what_was_counted_of_an_answer_that_was_cut_is_printed() -> None:
+    counted = ANTHROPIC.replace(b'"usage":{}', b'"usage":{"input_tokens":7}', 1)
+    data = counted.partition(b"event: content_block_stop")[0]
+    told = steno("decode", "--wire", "anthropic_messages", "--stream", data=data)
+    assert told.returncode == 1
+    assert json.loads(told.stdout)["usage"] == {"input_tokens": 7}
+
+
+@pytest.mark.parametrize("data", [b"nonsense", b"{}", b"\xff\xff"])
 def test_what_is_no_answer_is_refused_in_one_line(data: bytes) -> None:
     told = steno("decode", "--wire", "openai_chat", data=data)
     assert told.returncode == 1
@@ -227,7 +245,7 @@ def test_what_is_said_beside_the_message_is_printed_on_demand() -> None:
 
 def test_the_envelope_of_a_whole_answer_is_the_answer() -> None:
     told = steno("decode", "--wire", "openai_chat", "--envelope", data=b"{}")
-    assert told.returncode == 1
+    assert told.returncode == 2
     assert told.stderr.startswith(b"steno: --envelope: goes with --stream")
 
 
@@ -267,7 +285,7 @@ def test_a_request_is_translated_and_what_is_lost_is_listed(tmp_path: Path) -> N
     assert body["system"] == "Be brief."
     assert [message["role"] for message in body["messages"]] == ["user"]
     assert told.stderr == (
-        b"messages[1]: left out what only openai_chat has a name for: name (extras)\n"
+        b"messages[1]: left out what is kept for openai_chat alone: name (extras)\n"
     )
     report = tmp_path / "report.json"
     again = steno(*arguments, "--report", report, "--strict", data=data)
@@ -277,7 +295,7 @@ def test_a_request_is_translated_and_what_is_lost_is_listed(tmp_path: Path) -> N
         {
             "code": "extras",
             "place": "messages[1]",
-            "done": "left out what only openai_chat has a name for: name",
+            "done": "left out what is kept for openai_chat alone: name",
         }
     ]
 
@@ -327,7 +345,7 @@ def test_members_that_say_nothing_are_no_loss_to_be_strict_about() -> None:
         "annotations": [],
     }
     messages = [{"role": "user", "content": "Hi"}, answer, {"role": "user", "content": "Well?"}]
-    told = convert("--to", "gemini", "--strict", messages=messages)
+    told = convert("--to", "openai_responses", "--strict", model="m-1", messages=messages)
     assert (told.returncode, told.stderr) == (0, b"")
 
 
@@ -402,7 +420,8 @@ def test_what_is_no_wire_is_told_with_what_there_is(option: str, name: str, reas
 
 
 def test_a_stream_is_asked_for_in_the_other_words_as_well() -> None:
-    told = convert("--to", "anthropic_messages", "--strict", messages=BROKEN[:1], stream=True)
+    request = REQUEST | {"messages": BROKEN[:1], "stream": True}
+    told = convert("--to", "anthropic_messages", "--strict", **request)
     assert (told.returncode, told.stderr) == (0, b"")
     assert json.loads(told.stdout)["stream"] is True
 

@@ -23,21 +23,24 @@ from steno.cli.configuration import Loaded
 from steno.cli.folders import config_folder, home_folder
 from steno.cli.grants import GrantsFile
 from steno.cli.instructions import read_instructions
+from steno.cli.knowing import as_used
 from steno.cli.opening import Opened, Outside, SetUp, opened, set_up_servers
 from steno.cli.place import quietly_opened
 from steno.cli.prompt import Surroundings, build_system_prompt
 from steno.cli.saying import Said
 from steno.cli.seal import OwnSeal
 from steno.cli.session import Start, folder_of, go_on, new_session, open_session
-from steno.cli.settings import ModelSettings, Settings
+from steno.cli.settings import Settings
 from steno.context import counter_for, estimate_tokens
 from steno.conversation import Conversation
 from steno.errors import InvalidValue, StenoError, Unavailable
 from steno.inputs.mcp.tools import McpTools, tools_of
+from steno.json_object import JsonObject
 from steno.ports import Provider, Tool
 from steno.providers.finding import Found
 from steno.providers.looking import EMBEDDED, OFFLINE
-from steno.providers.prices import context_tokens_of, price_of
+from steno.providers.models import Model
+from steno.providers.prices import price_of
 from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import Access, Toolbox, Workspace
@@ -225,22 +228,14 @@ async def equip_beside(
 
 def target_for(found: Found, settings: Settings) -> Target:
     """Return what is asked of a model; what the user says of it counts more than its server."""
-    own = settings.models.get(found.name, ModelSettings())
-    vendor = settings.providers.get(found.vendor)
-    contexts = [own.context_tokens]
-    visions, tools = [own.vision], [own.tools]
-    for row in (found.known, vendor):
-        if row is not None:
-            contexts.append(row.context_tokens)
-            visions.append(row.capabilities.vision)
-            tools.append(row.capabilities.tools)
-    contexts.append(context_tokens_of(found.name))
+    said = Model(id=found.model, raw=JsonObject({})) if found.known is None else found.known
+    model = as_used(found.name, found.vendor, said, settings)
     return Target(
-        model=found.known.id if found.known is not None else found.model,
-        context_tokens=next((tokens for tokens in contexts if tokens is not None), None),
+        model=model.id,
+        context_tokens=model.context_tokens,
         max_tokens=settings.max_tokens or (_SHORT if found.vendor == EMBEDDED else None),
-        vision=next((said for said in visions if said is not None), None),
-        tools=next((said for said in tools if said is not None), None),
+        vision=model.capabilities.vision,
+        tools=model.capabilities.tools,
         temperature=settings.temperature,
         resource_tokens=settings.resource_tokens,
     )

@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from steno.cli.commands import Commands, Misused
 from steno.cli.configuration import load_settings
+from steno.cli.knowing import as_used
 from steno.cli.nearest import advice
 from steno.cli.paper import Column, Paper, note, print_object
+from steno.cli.settings import Settings
 from steno.printable import on_one_line
 from steno.providers.finding import model_name
 from steno.providers.looking import (
@@ -61,7 +63,8 @@ def add_commands(commands: Commands) -> None:
 
 def _models(options: argparse.Namespace) -> int:
     loaded = load_settings()
-    looked = asyncio.run(_look(options.provider, loaded.settings.providers))
+    found = asyncio.run(_look(options.provider, loaded.settings.providers))
+    looked = [_as_used(place, loaded.settings) for place in found]
     if options.json:
         for place in looked:
             print_object(msgspec.json.encode(_described(place)))
@@ -86,6 +89,15 @@ async def _look(wanted: str | None, vendors: Mapping[str, Vendor]) -> Sequence[L
         raise Misused(f"--provider {on_one_line(wanted)}: there is none; {advice(wanted, known)}")
     async with looking(os.environ, DEFAULT_PATIENCE) as look:
         return (await look(vendor),)
+
+
+def _as_used(place: Looked, settings: Settings) -> Looked:
+    """Return a place with its models as they would be used, and not as their server tells them."""
+    models = [
+        as_used(model_name(place.where, model.id), place.where, model, settings)
+        for model in place.models
+    ]
+    return replace(place, models=tuple(models))
 
 
 # -- for people ------------------------------------------------------------------------------

@@ -293,7 +293,7 @@ def test_another_model_answers_from_here_on_and_is_told_what_it_sees(
 def test_a_model_that_there_is_not_leaves_everything_as_it_was(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
-            with pytest.raises(InvalidValue, match="/model nobody/nothing: must be written"):
+            with pytest.raises(InvalidValue, match="/model nobody/nothing: there is no vendor"):
                 await person.desk.change_model("nobody/nothing")
             assert person.desk.standing.model == "offline/assistant"
             await person.say("read note.txt")

@@ -1,0 +1,174 @@
+"""`steno convert`: a request of one protocol in the words of another, and what got lost."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
+
+from steno import InvalidRequest, InvalidValue, Request, repair
+from steno.cli.commands import Misused
+from steno.cli.likeness import advice_for_convert, doubt_about_convert
+from steno.cli.output import print_json, writing
+from steno.cli.paper import note
+from steno.cli.recorded import read_recorded
+from steno.printable import on_one_line, printable
+from steno.wire import WIRES, Encoded, Wire, retell
+from steno.wire.extras import is_streamed, take_stream
+from steno.wire.open import read_as
+from steno.wire.writing import messages_member
+
+LOSSY: Final = 3
+"""The exit status where something was lost, and that was forbidden."""
+_ADDRESSED: Final = frozenset(WIRES) - {"chat"}
+"""The wires that providers speak, each of which wants to know the model."""
+
+
+class _Line(NamedTuple):
+    """One line of the report: something that was lost or repaired."""
+
+    code: str
+    place: str
+    done: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.done} ({self.code})"
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Print a request in other words, and tell what got lost."""
+    source: Wire = options.source
+    target: Wire = options.target
+    _check_report(options.report, options.file)
+    data = read_recorded(options.file)
+    request = _request_in(data, source)
+    doubt = doubt_about_convert(data, request, source.NAME)
+    if doubt is not None:
+        note(doubt)
+    report: list[_Line] = []
+    if options.repair:
+        request, report = _repair(request)
+    if options.model is not None:
+        request = replace(request, model=options.model)
+    encoded = retell(request, source=source, target=target)
+    report += [_Line(loss.code, loss.place, loss.done) for loss in encoded.losses]
+    _tell(report, options.report)
+    if target.NAME in WIRES:
+        _print_ours(encoded, request, source=source, target=target)
+    else:
+        _print_theirs(encoded.body)
+    return LOSSY if options.strict and report else 0
+
+
+def _request_in(data: bytes, source: Wire) -> Request:
+    try:
+        return source.decode_request(data)
+    except InvalidValue as exc:
+        advice = advice_for_convert(data, source.NAME)
+        if advice is None:
+            raise
+        raise InvalidRequest(f"{exc}; {advice}") from exc
+
+
+def _print_ours(encoded: Encoded, request: Request, *, source: Wire, target: Wire) -> None:
+    """Print a body of a wire of ours, and what has to be known about it."""
+    if source is not target:
+        _check_messages(encoded.json, target)
+    print_json(encoded.body)
+    for text in _notes(request, encoded.json, source=source, target=target):
+        note(on_one_line(text))
+
+
+def _print_theirs(body: bytes) -> None:
+    """Print a body of somebody else's wire: what is in it, and whether it is JSON, it alone knows."""
+    if not sys.stdout.isatty() or read_as(body, dict[str, Any]) is not None:
+        print_json(body)
+        return
+    with writing("stdout"):
+        sys.stdout.buffer.write(printable(body.decode(errors="replace")).encode() + b"\n")
+
+
+def _check_messages(body: dict[str, Any], target: Wire) -> None:
+    """Refuse a body without a message."""
+    if not body.get(messages_member(target.NAME)):
+        raise InvalidRequest(
+            "request: nothing is left to send; add a message, beside the system prompt, that "
+            f"{target.NAME} has words for"
+        )
+
+
+def _repair(request: Request) -> tuple[Request, list[_Line]]:
+    """Put the messages in order; places are those of the recording."""
+    messages, issues = repair(request.messages)
+    if not messages:
+        raise InvalidRequest("request: nothing is left to send after the repair; add a message")
+    report = [
+        _Line(issue.code, f"messages[{issue.position}]", f"repaired: {issue.remedy}")
+        for issue in issues
+    ]
+    return replace(request, messages=messages), report
+
+
+# -- what is no loss, and has to be known ----------------------------------------------------
+
+
+def _notes(request: Request, body: dict[str, Any], *, source: Wire, target: Wire) -> Iterator[str]:
+    """Tell what a body does not say although the request does, or says although it does not."""
+    if target.NAME == "gemini":
+        if "model" not in body and (request.model or source is not target):
+            stream = take_stream(request, source.NAME)[1]
+            is_stream = is_streamed(stream, source.NAME)
+            yield (
+                "request: model and streaming are not in the body but in the address: "
+                f"POST {_gemini_path(request.model, is_stream=bool(is_stream))}"
+            )
+    elif not request.model and source is not target and target.NAME in _ADDRESSED:
+        yield "request: it names no model; add --model NAME"
+    if target.NAME == "anthropic_messages" and source is not target and not request.max_tokens:
+        yield (
+            f"request: max_tokens is {body.get('max_tokens')}, since it names none and "
+            "anthropic_messages wants one"
+        )
+
+
+def _gemini_path(model: str, *, is_stream: bool) -> str:
+    name = quote(model if "/" in model else f"models/{model or 'MODEL'}")
+    method = "streamGenerateContent?alt=sse" if is_stream else "generateContent"
+    return f"/v1beta/{name}:{method}"
+
+
+# -- what got lost ---------------------------------------------------------------------------
+
+
+def _check_report(report: Path | None, read: str) -> None:
+    """Refuse a place for the report where it would do harm."""
+    if report is None:
+        return
+    if str(report) == "-":
+        raise Misused("--report: must be a file; without it the losses are told on stderr")
+    if not (report.resolve() if report.is_symlink() else report).parent.is_dir():
+        raise Misused("--report: its folder is not there; make it first or write elsewhere")
+    if read != "-" and report.exists() and Path(read).exists() and report.samefile(read):
+        raise Misused("--report: is the file that is read; choose another name")
+
+
+def _tell(report: list[_Line], file: Path | None) -> None:
+    if file is None:
+        for line in report:
+            print(on_one_line(str(line)), file=sys.stderr)
+        return
+    data = msgspec.json.encode([line._asdict() for line in report])
+    if file.exists() and not file.is_file():  # a device or a pipe is not to be replaced
+        with writing(str(file)):
+            file.write_bytes(data + b"\n")
+        return
+    # It knows all stores, and few want a report: it is loaded for those alone.
+    write_file = import_module("steno.cli.exchange").write_file
+    write_file(file.resolve() if file.is_symlink() else file, data)

@@ -1,0 +1,91 @@
+"""What `steno decode` and `steno convert` make of files as people have them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import on_terminal, steno
+
+ANSWER = b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}'
+LINES = b"""\
+{"message":{"role":"assistant","content":"Hel"},"done":false}
+{"message":{"role":"assistant","content":"lo"},"done":true,"done_reason":"stop"}
+"""
+REQUEST = b'{"model":"m-1","messages":[{"role":"user","content":"Hi"}]}'
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nvia: a\r\n\r\n"
+PROXY = b"HTTP/1.1 200 Connection established\r\n\r\nHTTP/2 100\r\n\r\n"
+READERS = (
+    ("decode", "--wire", "openai_chat"),
+    ("convert", "--from", "openai_chat", "--to", "chat"),
+)
+
+
+@pytest.mark.parametrize("head", [HEAD, PROXY + HEAD, HEAD.replace(b"\r", b"")])
+def test_headers_before_a_body_are_left_out(head: bytes) -> None:
+    decode = ("decode", "--wire", "openai_chat")
+    assert steno(*decode, data=head + ANSWER) == steno(*decode, data=ANSWER)
+    lines = ("decode", "--wire", "ollama_chat", "--stream")
+    assert steno(*lines, data=head + LINES) == steno(*lines, data=LINES)
+    assert steno(*lines, data=LINES).status == 0
+
+
+def test_headers_before_a_request_are_left_out() -> None:
+    convert = ("convert", "--from", "openai_chat", "--to", "chat")
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: example.org\r\n\r\n"
+    told = steno(*convert, data=head + REQUEST)
+    assert (told.status, json.loads(told.out)) == (0, json.loads(REQUEST))
+
+
+def test_headers_inside_of_a_body_stay() -> None:
+    data = b'\n{"a":0,\nGET / HTTP/1.1\n\n' + ANSWER.removeprefix(b"{")
+    told = steno("decode", "--wire", "openai_chat", data=data)
+    assert (told.status, told.out) == (1, "")
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("data", "advice"),
+    [
+        (b"", "there is nothing in it; name a file, or pipe the body in"),
+        (b" \n", "there is nothing in it; name a file, or pipe the body in"),
+        (HEAD, "there is nothing in it; name a file, or pipe the body in"),
+        (gzip.compress(ANSWER), "it is compressed (gzip); unpack it first: gzip -dc"),
+        (HEAD + gzip.compress(ANSWER), "it is compressed (gzip); unpack it first: gzip -dc"),
+        (b"\x28\xb5\x2f\xfd...", "it is compressed (zstd); unpack it first: zstd -dc"),
+        (ANSWER.decode().encode("utf-16"), "it is UTF-16; save it as UTF-8"),
+        (json.dumps(ANSWER.decode()).encode(), "it is a JSON string with the body inside"),
+    ],
+)
+def test_what_has_to_be_unpacked_first_is_refused_with_how(
+    reader: tuple[str, ...], data: bytes, advice: str
+) -> None:
+    told = steno(*reader, data=data)
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith(f"steno: input: {advice}")
+    assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_never_ends_is_not_read_to_its_end(reader: tuple[str, ...]) -> None:
+    told = steno(*reader, "/dev/zero")
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith("steno: input: more than 268,435,456 bytes; ")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_place_that_cannot_be_read_is_named(reader: tuple[str, ...], tmp_path: Path) -> None:
+    assert steno(*reader, tmp_path).err == f"steno: {tmp_path}: Is a directory\n"
+    missing = tmp_path / "none.json"
+    assert steno(*reader, missing).err == f"steno: {missing}: No such file or directory\n"
+    assert steno(*reader, missing).status == 1
+
+
+def test_somebody_at_a_keyboard_is_told_what_is_waited_for() -> None:
+    told = on_terminal("decode", "--wire", "openai_chat", answer=ANSWER.decode() + "\n\x04")
+    assert told.status == 0
+    assert "steno: reading stdin; Ctrl-D ends it (to read a file, name it)\n" in told.out
+    assert '"text": "Hi"' in told.out

@@ -1,0 +1,215 @@
+"""What `steno convert` tells beside the request, and where it writes what got lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from steno.providers.catalog import CATALOG
+from steno.providers.endpoint import ENDPOINTS
+from tests.cli.program import Told, on_terminal, run, steno
+
+REQUEST: dict[str, object] = {
+    "model": "m-1",
+    "max_tokens": 50,
+    "messages": [{"role": "user", "content": "Hi", "name": "bob"}],
+}
+LOST = "messages[0]: left out what is kept for openai_chat alone: name (extras)\n"
+CONTENTS = b'{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}'
+IN_ADDRESS = "steno: request: model and streaming are not in the body but in the address: POST "
+NO_MODEL = "steno: request: it names no model; add --model NAME\n"
+
+
+def convert(target: str, *options: str | Path, **members: object) -> Told:
+    body = {name: value for name, value in (REQUEST | members).items() if value is not None}
+    arguments = ("convert", "--from", "openai_chat", "--to", target, *options)
+    return steno(*arguments, data=json.dumps(body).encode())
+
+
+# -- what is not in the body ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stream", "method"),
+    [
+        (None, "generateContent"),
+        (False, "generateContent"),
+        (True, "streamGenerateContent?alt=sse"),
+    ],
+)
+def test_what_gemini_has_in_the_address_is_told_once(stream: bool | None, method: str) -> None:
+    told = convert("gemini", stream=stream)
+    assert told.status == 0
+    assert json.loads(told.out).keys() == {"contents", "generationConfig"}
+    assert told.err == f"{LOST}{IN_ADDRESS}/v1beta/models/m-1:{method}\n"
+
+
+@pytest.mark.parametrize("model", ["gemini-x", "publishers/google/models/x", "tuned models/x"])
+def test_the_address_is_the_one_that_we_send_to_ourselves(model: str) -> None:
+    told = convert("gemini", "--model", model, stream=True)
+    path = told.err.splitlines()[-1].removeprefix(IN_ADDRESS)
+    address = CATALOG["google"].base_url + ENDPOINTS["gemini"].path_for(model)
+    assert address.endswith(f".com{path}")
+
+
+def test_the_address_has_a_place_for_a_model_that_is_not_named() -> None:
+    assert convert("gemini", model=None).err.endswith(
+        f"{IN_ADDRESS}/v1beta/models/MODEL:generateContent\n"
+    )
+
+
+def test_what_is_not_in_the_body_is_no_loss(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    messages = [{"role": "user", "content": "Hi"}]
+    told = convert("gemini", "--strict", "--report", report, messages=messages)
+    assert told.status == 0
+    assert told.err == f"{IN_ADDRESS}/v1beta/models/m-1:generateContent\n"
+    assert json.loads(report.read_bytes()) == []
+
+
+def test_a_request_of_gemini_names_no_model() -> None:
+    arguments = ("convert", "--from", "gemini", "--to")
+    assert steno(*arguments, "openai_chat", data=CONTENTS).err == NO_MODEL
+    assert steno(*arguments, "openai_chat", "--model", "m-1", data=CONTENTS).err == ""
+    assert steno(*arguments, "chat", data=CONTENTS).err == ""  # which nobody sends
+    assert steno(*arguments, "gemini", data=CONTENTS).err == ""  # where it has been is known
+    assert IN_ADDRESS in steno(*arguments, "gemini", "--model", "m-1", data=CONTENTS).err
+
+
+def test_a_limit_that_was_made_up_is_told() -> None:
+    told = convert("anthropic_messages", max_tokens=None)
+    limit = json.loads(told.out)["max_tokens"]
+    assert told.err == (
+        f"{LOST}steno: request: max_tokens is {limit}, since it names none and "
+        "anthropic_messages wants one\n"
+    )
+    assert convert("anthropic_messages").err == LOST
+
+
+# -- what got lost -------------------------------------------------------------------------------
+
+
+def test_names_in_a_request_do_not_act_on_the_terminal() -> None:
+    told = convert(
+        "chat", messages=[{"role": "user", "content": "Hi", "\x1b]0;x\x07\nsteno: y": 1}]
+    )
+    assert told.err == (
+        "messages[0]: left out what is kept for openai_chat alone: "
+        "\\x1b]0;x\\x07 steno: y (extras)\n"
+    )
+
+
+def test_a_report_takes_the_place_of_another_as_a_whole(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    report.write_text("the one of yesterday, which was much longer " * 100)
+    assert convert("chat", "--report", report).status == 0
+    assert [row["code"] for row in json.loads(report.read_bytes())] == ["extras"]
+    assert {place.name for place in tmp_path.iterdir()} == {"home", "report.json"}
+
+
+def test_a_report_goes_where_a_link_points(tmp_path: Path) -> None:
+    link, target = tmp_path / "link", tmp_path / "target"
+    link.symlink_to(target)
+    assert convert("chat", "--report", link).status == 0
+    assert link.is_symlink()
+    assert json.loads(target.read_bytes())[0]["code"] == "extras"
+
+
+def test_a_report_goes_through_a_pipe() -> None:
+    told = run(
+        *("convert", "--from", "openai_chat", "--to", "chat", "--report", "/dev/stderr"),
+        data=json.dumps(REQUEST).encode(),
+    )
+    assert told.status == 0
+    assert [row["code"] for row in json.loads(told.err)] == ["extras"]
+
+
+def test_nothing_is_printed_where_no_report_can_be_written(tmp_path: Path) -> None:
+    for place in (tmp_path, Path("/dev/full")):
+        told = convert("chat", "--report", place)
+        assert (told.status, told.out) == (1, "")
+        assert told.err.startswith(f"steno: {place}: cannot be written: ")
+        assert told.err.count("\n") == 1
+
+
+def test_a_report_wants_a_folder_that_is_there(tmp_path: Path) -> None:
+    link, file = tmp_path / "link", tmp_path / "file"
+    link.symlink_to(tmp_path / "none" / "report.json")
+    file.touch()
+    for place in (tmp_path / "none" / "report.json", link, file / "report.json"):
+        told = convert("chat", "--report", place)
+        assert (told.status, told.out) == (2, "")
+        assert told.err == (
+            "steno: --report: its folder is not there; make it first or write elsewhere\n"
+        )
+
+
+def test_a_report_may_have_a_name_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert convert("chat", "--report", "report.json").status == 0
+    assert json.loads((tmp_path / "report.json").read_bytes())[0]["code"] == "extras"
+
+
+def test_a_report_does_not_take_the_place_of_the_request(tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(REQUEST))
+    arguments = ("convert", "--from", "openai_chat", "--to", "chat", file, "--report")
+    for place in (file, tmp_path / "home" / ".." / "request.json"):
+        told = steno(*arguments, place)
+        assert (told.status, told.out) == (2, "")
+        assert told.err == "steno: --report: is the file that is read; choose another name\n"
+    assert json.loads(file.read_text()) == REQUEST
+
+
+def test_a_report_has_a_name() -> None:
+    told = convert("chat", "--report", "-")
+    assert (told.status, told.out) == (2, "")
+    assert told.err.startswith("steno: --report: must be a file; ")
+
+
+@pytest.mark.parametrize("name", [".", ".chat", "a..b", "chat.", "my-own.wire"])
+def test_what_can_be_no_module_is_no_wire(name: str) -> None:
+    told = steno("convert", "--from", "chat", "--to", name)
+    assert told.status == 2
+    assert "steno: --to: wire: that is no name; one of anthropic_messages, chat, " in told.err
+
+
+# -- wires of one's own --------------------------------------------------------------------------
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_a_wire_of_ones_own_need_not_write_json() -> None:
+    told = run(
+        *("convert", "--from", "openai_chat", "--to", "lab.lines"),
+        data=b'{"messages":[{"role":"user","content":"Hi"}]}',
+        PYTHONPATH=str(EXAMPLES),
+    )
+    assert told == Told(0, 'user "Hi"\n', "")
+
+
+def test_a_body_that_is_no_json_does_not_act_on_a_terminal(tmp_path: Path) -> None:
+    package = tmp_path / "mine"
+    package.mkdir()
+    (package / "odd.py").write_text(ODD)
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(REQUEST))
+    told = on_terminal(
+        *("convert", "--from", "openai_chat", "--to", "mine.odd", file),
+        environment={"PYTHONPATH": f"{EXAMPLES}:{tmp_path}"},
+    )
+    assert told == Told(0, "one\n\\x1b]0;x\\x07 \ufffd\n", "")
+
+
+ODD = """
+from lab.lines import StreamDecoder, decode_error, decode_request, decode_response
+from steno.wire import Encoded
+
+NAME = "odd"
+
+
+def encode_request(request, *, stream=None):
+    return Encoded(b"one\\n\\x1b]0;x\\x07 \\xff")
+"""
