@@ -30,6 +30,7 @@ PACKAGES = (
     "langgraph-checkpoint-sqlite",
     "openai-agents",
     "textual",
+    "aiohttp",
 )
 
 

@@ -13,6 +13,8 @@ PEERS = ("langchain_core.messages", "openai", "pydantic_ai", "anthropic")
 # msgspec imports typing_extensions where it is installed. Peers have brought it here; where only
 # steno is installed it is missing, and that is what counts.
 ALONE = "import sys; sys.modules['typing_extensions'] = None; "
+# aiohttp is here for steno; SDKs that find it load it as well, and would not have it on their own.
+UNAIDED = "import sys; sys.modules['aiohttp'] = None; "
 LIST_FOREIGN = f"""
 {ALONE}
 before = set(sys.modules)
@@ -50,7 +52,7 @@ def run(watch: Stopwatch) -> list[Finding]:
 
 
 def _import(module: str) -> Case:
-    return Case(module.partition(".")[0], lambda: _run_python(f"import {module}"))
+    return Case(module.partition(".")[0], lambda: _run_python(f"{UNAIDED}import {module}"))
 
 
 def _run_python(code: str) -> str:

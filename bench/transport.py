@@ -15,30 +15,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import socket
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from statistics import median
-from typing import Any
 
+from bench.loopback_server import HOST, Body, server
 from steno import Assembler, ChatMessage, Request
 from steno.wire.openai_chat import StreamDecoder
 
-HOST = "127.0.0.1"
 PIECE = 2_048
-PAUSE_S = 0.0002
 EVENTS = {"burst": 20_000, "pieces": 20_000, "paced": 3_000}
 REQUEST = Request(model="m", messages=(ChatMessage.user("Speak."),))
 
 
-# -- the server ------------------------------------------------------------------------------
+# -- the answer ------------------------------------------------------------------------------
 
 
 def answer(mode: str) -> list[bytes]:
@@ -54,49 +48,6 @@ def answer(mode: str) -> list[bytes]:
         return [*events, end]
     whole = b"".join([*events, end])
     return [whole[start : start + PIECE] for start in range(0, len(whole), PIECE)]
-
-
-def serve() -> None:
-    """Answer one request after the other until standard input is closed."""
-    bodies = {mode: [b"%x\r\n%b\r\n" % (len(p), p) for p in answer(mode)] for mode in EVENTS}
-    listener = socket.create_server((HOST, 0))
-    print(listener.getsockname()[1], flush=True)
-    threading.Thread(target=_accept, args=(listener, bodies), daemon=True).start()
-    sys.stdin.read()
-
-
-def _accept(listener: socket.socket, bodies: dict[str, list[bytes]]) -> None:
-    while True:
-        connection, _ = listener.accept()
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with connection, connection.makefile("rb") as lines:
-            while (mode := _read_request(lines)) is not None:
-                _send(connection, bodies[mode], pause_s=PAUSE_S if mode == "paced" else 0)
-
-
-def _read_request(lines: Any) -> str | None:
-    first, length = lines.readline(), 0
-    while line := lines.readline().strip():
-        name, _, value = line.partition(b":")
-        length = int(value) if name.lower() == b"content-length" else length
-    lines.read(length)
-    return first.split()[1].split(b"/")[1].decode() if first else None
-
-
-def _send(connection: socket.socket, chunks: list[bytes], *, pause_s: float) -> None:
-    connection.sendall(
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-    )
-    if not pause_s:
-        connection.sendall(b"".join(chunks))
-    else:
-        due = time.perf_counter()
-        for chunk in chunks:
-            connection.sendall(chunk)
-            due += pause_s
-            while time.perf_counter() < due:
-                pass  # sleeping would take far longer than this
-    connection.sendall(b"0\r\n\r\n")
 
 
 # -- the clients -----------------------------------------------------------------------------
@@ -253,31 +204,15 @@ async def _collect(pieces: Pieces) -> list[bytes]:
     return [piece async for piece in pieces]
 
 
-@contextmanager
-def server() -> Iterator[int]:
-    """Run the server in a process of its own; yield its port."""
-    command = [sys.executable, "-m", "bench.transport", "--serve"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        try:
-            yield int(child.stdout.readline())
-        finally:
-            child.stdin.close()
-
-
 def main() -> None:
     """Measure all modes and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.transport", description=__doc__)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", choices=EVENTS, action="append")
     arguments = parser.parse_args()
-    if arguments.serve:
-        serve()
-        return
     print(*(f"{name} {version(name)}" for name in ("aiohttp", "httpx", "httpx2")), sep=", ")
-    with server() as port:
+    bodies = {mode: Body(answer(mode), is_paced=mode == "paced") for mode in EVENTS}
+    with server(bodies) as port:
         for mode in arguments.only or EVENTS:
             print(f"\n{mode:14}{'events per CPU-second':>22}{'µs per event':>20}{'client':>9}")
             for name, result in measure(port, mode, arguments.rounds).items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import anthropic
@@ -73,8 +74,8 @@ def _measure(
     ours, *theirs = watch.measure(
         f"wires: {clients.wire} over HTTP",
         [
-            _case("steno", clients.steno, loop, answer, clients.count),
-            *(_case(r.name, r.read, loop, answer, clients.count) for r in clients.readers),
+            reading("steno", clients.steno, loop, answer, clients.count),
+            *(reading(r.name, r.read, loop, answer, clients.count) for r in clients.readers),
         ],
     )
     work = f"{clients.wire}: an event over HTTP in memory, to the message"
@@ -85,9 +86,11 @@ def _measure(
     ]
 
 
-def _case(
+def reading(
     name: str, read: Read, loop: asyncio.AbstractEventLoop, answer: Answer, count: int
 ) -> Case:
+    """Return the case of a way to read the answer, once it has come to what was said."""
+
     async def complete() -> Said:
         return await read()
 
@@ -152,27 +155,10 @@ class _OpenAI(_Clients):
         self._sdk: Any = openai.AsyncOpenAI(api_key="none", base_url=URL, http_client=self.http)
         self._model = OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=self._sdk))
         self.readers = (
-            Reader("openai SDK, chunks joined by hand", self._join, 60),
+            Reader("openai SDK, chunks joined by hand", partial(join_chunks, self._sdk), 60),
             Reader("openai SDK, its accumulator", self._accumulate, 120),
             Reader("pydantic-ai", self._pydantic_ai, 100),
         )
-
-    async def _join(self) -> Said:
-        texts: list[str] = []
-        names: dict[int, str] = {}
-        arguments: dict[int, list[str]] = {}
-        stream = await self._sdk.chat.completions.create(
-            model=MODEL, messages=ASKED, stream=True, stream_options={"include_usage": True}
-        )
-        async for chunk in stream:
-            for choice in chunk.choices:
-                if choice.delta.content:
-                    texts.append(choice.delta.content)
-                for call in choice.delta.tool_calls or ():
-                    if call.function.name:
-                        names[call.index] = call.function.name
-                    arguments.setdefault(call.index, []).append(call.function.arguments)
-        return "".join(texts), [(names[index], "".join(arguments[index])) for index in names]
 
     async def _accumulate(self) -> Said:
         async with self._sdk.chat.completions.stream(
@@ -192,6 +178,25 @@ class _OpenAI(_Clients):
                 pass
         response = stream.get()
         return response.text, [(call.tool_name, call.args) for call in response.tool_calls]
+
+
+async def join_chunks(sdk: Any) -> Said:
+    """Ask the openai SDK for its typed chunks and join them by hand."""
+    texts: list[str] = []
+    names: dict[int, str] = {}
+    arguments: dict[int, list[str]] = {}
+    stream = await sdk.chat.completions.create(
+        model=MODEL, messages=ASKED, stream=True, stream_options={"include_usage": True}
+    )
+    async for chunk in stream:
+        for choice in chunk.choices:
+            if choice.delta.content:
+                texts.append(choice.delta.content)
+            for call in choice.delta.tool_calls or ():
+                if call.function.name:
+                    names[call.index] = call.function.name
+                arguments.setdefault(call.index, []).append(call.function.arguments)
+    return "".join(texts), [(names[index], "".join(arguments[index])) for index in names]
 
 
 # -- Anthropic's -----------------------------------------------------------------------------

@@ -48,23 +48,23 @@ def _decode(watch: Stopwatch, name: str) -> list[Finding]:
 
     def to_message_dropping() -> AssistantMessage:
         with dropping_unknown(name):
-            return _to_message(wire, pieces)
+            return to_message(wire, pieces)
 
     count = len(events)
     (message, told, least, least_untracked, lossy, message_1, told_1, least_1, short, long) = (
         watch.measure(
             f"wires: {name} from memory",
             [
-                Case("steno", lambda: _to_message(wire, pieces), count),
+                Case("steno", lambda: to_message(wire, pieces), count),
                 Case("steno, no message", lambda: _to_events(wire, pieces), count),
                 Case("split lines + msgspec", lambda: floor(pieces), count),
                 Case("split lines + msgspec, gc=False", lambda: untracked(pieces), count),
                 Case("steno, unknown members dropped", to_message_dropping, count),
-                Case("steno", lambda: _to_message(wire, events), count),
+                Case("steno", lambda: to_message(wire, events), count),
                 Case("steno, no message", lambda: _to_events(wire, events), count),
                 Case("split lines + msgspec", lambda: floor(events), count),
-                Case(f"steno, {FEW:,} words", lambda: _to_message(wire, few_pieces), len(few)),
-                Case(f"steno, {MANY:,} words", lambda: _to_message(wire, many_pieces), len(many)),
+                Case(f"steno, {FEW:,} words", lambda: to_message(wire, few_pieces), len(few)),
+                Case(f"steno, {MANY:,} words", lambda: to_message(wire, many_pieces), len(many)),
             ],
         )
     )
@@ -81,16 +81,17 @@ def _decode(watch: Stopwatch, name: str) -> list[Finding]:
 
 def _check(name: str, wire: Wire, events: list[bytes], floor: Split) -> None:
     """Make sure that everybody reads the same, however it is cut."""
-    answer, whole = make_answer(SOME), _to_message(wire, events)
+    answer, whole = make_answer(SOME), to_message(wire, events)
     assert whole.text == answer.text
     assert len(whole.tool_calls) == len(answer.calls)
-    assert _to_message(wire, cut(events)) == whole
+    assert to_message(wire, cut(events)) == whole
     assert len(floor(events)) == len(floor(cut(events))) > SOME
     with dropping_unknown(name):
-        assert _to_message(wire, events).content == whole.content
+        assert to_message(wire, events).content == whole.content
 
 
-def _to_message(wire: Wire, pieces: list[bytes]) -> AssistantMessage:
+def to_message(wire: Wire, pieces: list[bytes]) -> AssistantMessage:
+    """Decode what is in memory, up to the finished message."""
     decoder, assembler = wire.StreamDecoder(), Assembler()
     for piece in pieces:
         assembler.feed_all(decoder.feed(piece))

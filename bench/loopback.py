@@ -1,0 +1,141 @@
+"""Work: read a streamed answer over loopback with the real provider, and who has which share.
+
+The server is a process of its own (`loopback_server`), so only what the client takes is counted,
+the kernel's part of reading included. What the provider takes as a whole is held against its
+two halves, each measured by itself: the transport that reads the bytes and does nothing with them,
+and the decoding of the same bytes from memory, up to the message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from functools import partial
+
+import openai
+
+from bench.findings import Finding, beside
+from bench.harness import Case, Stopwatch
+from bench.loopback_server import HOST, Body, server
+from bench.wire_answers import Answer, cut, in_openai_chat, make_answer
+from bench.wire_http import LIMIT, MODEL, QUESTION, Said, join_chunks, reading
+from bench.wires import to_message
+from steno import AssistantMessage, ChatMessage, Request
+from steno.ports import Outgoing
+from steno.providers import connect
+from steno.transport.http import HttpTransport
+from steno.wire import load_wire
+
+WORDS, PACED_WORDS = 2_000, 300
+ROUNDS, ROUND_S = 5, 0.05  # a paced answer takes its time on the clock, whatever it costs
+WIRE = load_wire("openai_chat")
+REQUEST = Request(model=MODEL, messages=(ChatMessage.user(QUESTION),), max_tokens=LIMIT)
+
+
+@dataclass(frozen=True)
+class Manner:
+    """A way in which a server sends the events of an answer."""
+
+    said: str
+    answer: Answer
+    count: int
+    body: Body
+
+
+def run(watch: Stopwatch) -> list[Finding]:
+    """Read an answer in each manner, beside the SDK of OpenAI at the same server."""
+    own = watch.settings
+    shorter = replace(own, rounds=min(own.rounds, ROUNDS), round_s=min(own.round_s, ROUND_S))
+    watch = Stopwatch(shorter, watch.progress)
+    answer, short = make_answer(WORDS), make_answer(PACED_WORDS)
+    events, few = in_openai_chat(answer), in_openai_chat(short)
+    manners = {
+        "pieces": Manner("1 to 4 KB in a chunk", answer, len(events), Body(cut(events))),
+        "events": Manner("one in a chunk", answer, len(events), Body(events)),
+        "paced": Manner("one in a packet, paced", short, len(few), Body(few, is_paced=True)),
+    }
+    bodies = {name: manner.body for name, manner in manners.items()}
+    with server(bodies) as port, asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        return [
+            found
+            for name, manner in manners.items()
+            for found in _measure(watch, loop, f"http://{HOST}:{port}/{name}", manner)
+        ]
+
+
+def _measure(
+    watch: Stopwatch, loop: asyncio.AbstractEventLoop, url: str, manner: Manner
+) -> list[Finding]:
+    clients = _Clients(url)
+    finish = loop.run_until_complete
+    pieces = finish(clients.read_bytes())
+    assert b"".join(pieces) == b"".join(manner.body.pieces)
+    read = partial(reading, loop=loop, answer=manner.answer, count=manner.count)
+    whole, carried, decoded, sdk = watch.measure(
+        f"loopback: {manner.said}",
+        [
+            read("steno", clients.read_provider),
+            Case(
+                "its transport alone, bytes only",
+                lambda: finish(clients.read_bytes()),
+                manner.count,
+            ),
+            Case("its decoding alone, from memory", lambda: to_message(WIRE, pieces), manner.count),
+            read("openai SDK, chunks joined by hand", clients.read_sdk),
+        ],
+    )
+    finish(clients.close())
+    client, decoding = (part.best / whole.best for part in (carried, decoded))
+    work = f"loopback: an event, {manner.said}"
+    return [
+        *beside(work, whole, carried, decoded, sdk),
+        Finding(
+            f"loopback: events per CPU-second, {manner.said}",
+            f"{1 / whole.best:,.0f} ({1 / whole.median:,.0f})",
+        ),
+        Finding(
+            f"loopback: share of the client, {manner.said}",
+            f"{client:.0%}, of decoding {decoding:.0%}",
+        ),
+    ]
+
+
+class _Clients:
+    """Everybody who reads from one address, on connections that stay open."""
+
+    def __init__(self, url: str) -> None:
+        self._provider = connect("llama.cpp", base_url=url)
+        self._transport = HttpTransport()
+        headers = {"content-type": "application/json"}
+        body = WIRE.encode_request(REQUEST, stream=True).body
+        self._outgoing = Outgoing("POST", f"{url}/chat/completions", headers, body)
+        # As the SDK makes it, except that no proxy is asked about loopback.
+        http = openai.DefaultAsyncHttpx2Client(trust_env=False)
+        self._sdk = openai.AsyncOpenAI(api_key="none", base_url=url, http_client=http)
+
+    async def read_provider(self) -> Said:
+        """Read with client, limits on time, decoder and assembly, one event at a time."""
+        async with self._provider.stream(REQUEST) as stream:
+            async for _ in stream:
+                pass
+        message: AssistantMessage = stream.message()
+        return message.text, [(call.name, call.arguments) for call in message.tool_calls]
+
+    async def read_bytes(self) -> list[bytes]:
+        """Read with the transport of the provider, and nothing else."""
+        answer, pieces = await self._transport.open(self._outgoing), list[bytes]()
+        while piece := await answer.read():
+            pieces.append(piece)
+        answer.close()
+        return pieces
+
+    async def read_sdk(self) -> Said:
+        """Read with the SDK of OpenAI."""
+        return await join_chunks(self._sdk)
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        await self._provider.close()
+        await self._transport.close()
+        await self._sdk.close()
