@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 import textwrap
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,20 @@ from steno.testing.conformance import (
     SPEAKERS,
     STREAM_CASES,
     WIRE_CASES,
+    CannotSay,
+    End,
     Result,
+    Script,
+    Unmet,
     Verbatim,
     Verdict,
     as_json,
     matrix,
+    run_wire_cases,
 )
 from steno.testing.conformance.__main__ import main
+from steno.testing.conformance.hearing import expect_body
+from steno.testing.conformance.speakers import ChatSpeaker
 from tests.conformance import broken
 from tests.conformance.broken import speaker_for
 
@@ -82,6 +90,20 @@ def test_results_are_shown_as_a_matrix_with_the_reasons_below() -> None:
         """)
 
 
+def test_the_matrix_tells_why_a_case_was_not_asked_if_it_is_to() -> None:
+    results = [
+        Result("text", "mine", Verdict.OK),
+        Result("thinking", "mine", Verdict.CANNOT_SAY, "the protocol cannot say: Think"),
+    ]
+    assert matrix(results, explained=[Verdict.CANNOT_SAY]) == textwrap.dedent("""\
+                  mine
+        text      ok
+        thinking  –
+
+        mine · thinking: the protocol cannot say: Think
+        """)
+
+
 def test_the_matrix_of_nothing_is_empty() -> None:
     assert matrix([]).strip() == ""
 
@@ -105,6 +127,45 @@ def test_the_command_succeeds_if_nothing_failed(capsys: pytest.CaptureFixture[st
     assert "http/anthropic_messages" in printed
 
 
+def test_the_command_tells_why_a_case_was_not_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    place = "steno.testing.conformance.speakers:ChatSpeaker"
+    assert main(["--only", "--reasons", "--wire", place]) == 0
+    assert "chat · thinking: the protocol cannot say: Think\n" in capsys.readouterr().out
+
+
+class CountsNothing(ChatSpeaker):
+    """Its protocol has no place for tokens."""
+
+    def frames(self, script: Script) -> list[bytes]:
+        if any(isinstance(line, End) and line.usage is not None for line in script):
+            raise CannotSay("tokens")
+        return super().frames(script)
+
+
+def test_a_protocol_without_tokens_is_asked_about_everything_else() -> None:
+    usual, without = (run_wire_cases(speaker) for speaker in (ChatSpeaker(), CountsNothing()))
+    pairs = zip(usual, without, strict=True)
+    differing = {one.case for one, other in pairs if one.verdict is not other.verdict}
+    assert differing == {"usage", "usage_inclusive"}
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "is_same"),
+    [
+        (b'{"a": 1, "b": 2}', b'{"b":2,"a":1}', True),
+        (b'{"a": 1}', b'{"a": 2}', False),
+        (b'user "Hi"', b'user "Hi"', True),
+        (b'user "Hi"', b'user  "Hi"', False),
+        (b'{"a": 1', b'{"a": 1}', False),
+    ],
+)
+def test_bodies_are_compared_as_json_or_to_the_byte(
+    found: bytes, wanted: bytes, is_same: bool
+) -> None:
+    with nullcontext() if is_same else pytest.raises(Unmet, match=r"^the body: "):
+        expect_body(found, wanted, "the body")
+
+
 @pytest.mark.parametrize(
     ("place", "reason"),
     [
@@ -113,6 +174,7 @@ def test_the_command_succeeds_if_nothing_failed(capsys: pytest.CaptureFixture[st
         ("speaking", "speaking: write MODULE:SPEAKER"),
         ("speaking:", "speaking:: write MODULE:SPEAKER"),
         (":Speaker", ":Speaker: write MODULE:SPEAKER"),
+        (".near:Speaker", ".near:Speaker cannot be imported"),
         ("tests.conformance.test_kit:NOT_A_SPEAKER", "is no Speaker"),
     ],
 )

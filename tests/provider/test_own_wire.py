@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +24,7 @@ SENT = [
     *map(chunk, (b"Hel", b"lo\nstop\n")),
     END,
 ]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 WIRES = pytest.mark.parametrize("wire", [morse, "tests.provider.morse"], ids=["module", "name"])
 
 
@@ -120,3 +124,44 @@ def test_what_a_wire_itself_cannot_import_is_not_hidden(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="nobody_wrote_this"):
         load_wire("wires_of_mine.lacking")
+
+
+# -- the one in the examples -----------------------------------------------------------------------
+
+
+def ask_the_kit(*options: str) -> dict[str, str]:
+    """Run the kit as a reader of the guide does; return the verdicts, or reasons, by case."""
+    place = ("--only", "--wire", "lab.speaking:LinesSpeaker")
+    done = subprocess.run(
+        [sys.executable, "-m", "steno.testing.conformance", *place, *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(EXAMPLES)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown, _, reasons = done.stdout.partition("\n\n")
+    if not reasons:
+        return {row.split()[0]: row.split()[-1] for row in shown.splitlines()[1:]}
+    told = [line.removeprefix("lines · ").partition(": ") for line in reasons.splitlines()]
+    return {case: reason for case, _, reason in told}
+
+
+def test_the_wire_in_the_examples_passes_every_case_that_its_protocol_can_say() -> None:
+    verdicts = ask_the_kit()
+    unasked = {case for case, verdict in verdicts.items() if verdict != "ok"}
+    assert unasked == {
+        *("thinking", "thinking_with_seal", "redacted_thinking", "refusal_or_filter"),
+        *("interleaved_calls", "shared_index", "missing_index", "late_name", "late_id"),
+        *("empty_ids", "missing_ids", "many_fragments", "unknown_stop_reason"),
+        *("usage", "usage_inclusive", "usage_alone", "unknown_member", "unknown_block"),
+        *("no_final_mark", "kept_encoder", "seal_only_to_its_maker", "seal_with_two_calls"),
+    }
+    reasons = ask_the_kit("--reasons")
+    assert reasons.keys() == unasked
+    assert reasons["late_id"] == "the protocol cannot say: a part of a call: it is one line"
+
+
+def test_an_agent_can_rely_on_the_wire_in_the_examples() -> None:
+    assert ask_the_kit("--streams")["partial_after_error"] == "ok"

@@ -196,7 +196,34 @@ def test_the_command_wants_a_place_of_its_own(
     assert main([address]) == 2
     assert capsys.readouterr().err == "jsonl: the kit needs a place that is empty\n"
     assert main(["nowhere:x"]) == 2
-    assert main([address, "--opener", "no_such_module:open"]) == 2
+
+
+NOT_A_FUNCTION = 7
+
+
+@pytest.mark.parametrize("command", [main, crash], ids=["kit", "crash"])
+@pytest.mark.parametrize(
+    ("opener", "reason"),
+    [
+        ("speaking", "speaking: write MODULE:FUNCTION"),
+        ("speaking:", "speaking:: write MODULE:FUNCTION"),
+        (":open", ":open: write MODULE:FUNCTION"),
+        ("no_such_module:open", "no_such_module:open cannot be imported"),
+        (".near:open", ".near:open cannot be imported"),
+        ("tests.store.test_kit:NOTHING", "cannot be imported"),
+        ("tests.store.test_kit:NOT_A_FUNCTION", "is no function"),
+    ],
+)
+def test_what_opens_no_store_is_refused(
+    command: Callable[[list[str]], int],
+    opener: str,
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command(["memory:", "--opener", opener])
+    assert caught.value.code == 2
+    assert reason in capsys.readouterr().err
 
 
 def test_the_crash_command_tells_how_often_it_killed(

@@ -37,10 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", action="store_true", help="leave out the wires of steno")
     parser.add_argument("--streams", action="store_true", help="show providers instead of wires")
+    parser.add_argument(
+        "--reasons", action="store_true", help="tell why a case was not asked, below the matrix"
+    )
     asked = parser.parse_args(arguments)
     speakers = [*([] if asked.only else SPEAKERS), *asked.wire]
     results = _run_streams(speakers) if asked.streams else _run_wires(speakers)
-    sys.stdout.write(matrix(results))
+    unasked = (Verdict.CANNOT_SAY,) if asked.reasons else ()
+    sys.stdout.write(matrix(results, explained=(Verdict.FAIL, *unasked)))
     return int(any(result.verdict is Verdict.FAIL for result in results))
 
 
@@ -63,7 +67,7 @@ def _speaker(place: str) -> Speaker:
         raise argparse.ArgumentTypeError(f"{place}: write MODULE:SPEAKER")
     try:
         found = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as exc:
+    except (ImportError, AttributeError, ValueError, TypeError) as exc:
         raise argparse.ArgumentTypeError(f"{place} cannot be imported: {exc}") from exc
     speaker = found() if isinstance(found, type) else found
     if not isinstance(speaker, Speaker):

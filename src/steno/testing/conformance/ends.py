@@ -8,6 +8,7 @@ from steno.errors import CutShort, ProviderError
 from steno.event import Finished, TextDelta
 from steno.testing.conformance.hearing import (
     Unmet,
+    counted,
     expect,
     hear,
     hear_all,
@@ -90,7 +91,7 @@ def usage_alone(speaker: Speaker) -> None:
 
 def end_is_told_once(speaker: Speaker) -> None:
     """There is one end, and it is the last event."""
-    events = hear(speaker, Say("Hi"), End(usage=_PLAIN)).events
+    events = hear(speaker, Say("Hi"), counted(speaker, End(usage=_PLAIN))).events
     ends = [place for place, event in enumerate(events) if isinstance(event, Finished)]
     expect(ends, [len(events) - 1], "places of the end")
 

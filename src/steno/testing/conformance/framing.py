@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from steno.errors import CutShort, ProtocolError
@@ -13,6 +14,7 @@ from steno.testing.conformance.hearing import (
     MODEL,
     Heard,
     Unmet,
+    counted,
     expect,
     expect_same,
     hear,
@@ -42,7 +44,8 @@ _CUTTINGS: Final = 40
 
 def _rich(speaker: Speaker) -> list[bytes]:
     """Return an answer with as much in it as the protocol can say."""
-    return speaker.frames([*_rich_script(speaker), End(StopReason.TOOL_USE, usage=_USAGE)])
+    end = counted(speaker, End(StopReason.TOOL_USE, usage=_USAGE))
+    return speaker.frames([*_rich_script(speaker), end])
 
 
 def _rich_script(speaker: Speaker) -> list[Line]:
@@ -147,8 +150,9 @@ def no_last_line_end(speaker: Speaker) -> None:
 
 def no_final_mark(speaker: Speaker) -> None:
     """The protocol's own sign of the end may be missing, if the model said that it is done."""
-    marked = hear(speaker, Say("Hi"), End(usage=_USAGE))
-    bare = hear(speaker, Say("Hi"), End(usage=_USAGE, has_mark=False))
+    end = counted(speaker, End(usage=_USAGE))
+    marked = hear(speaker, Say("Hi"), end)
+    bare = hear(speaker, Say("Hi"), replace(end, has_mark=False))
     expect(bare.message, marked.message, "the message")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from steno.codec import encode_message
 from steno.errors import ProtocolError, ProviderError
 from steno.event import Event, Finished
 from steno.message import AssistantMessage
-from steno.testing.conformance.script import End, Line, Script
+from steno.testing.conformance.script import End, Line, Say, Script
 from steno.testing.conformance.speaker import CannotSay, Speaker
 from steno.wire import Wire
 
@@ -45,6 +45,16 @@ def expect_json(found: Any, wanted: Any, what: str) -> None:
     pointer = _difference(found, wanted)
     if pointer is not None:
         raise Unmet(f"{what}: differs at {pointer or 'its root'}")
+
+
+def expect_body(found: bytes, wanted: bytes, what: str) -> None:
+    """Raise Unmet unless two bodies say the same: as JSON, or to the byte if they are no JSON."""
+    try:
+        values = json.loads(found), json.loads(wanted)
+    except ValueError:
+        expect(found, wanted, what)
+    else:
+        expect_json(*values, what)
 
 
 def _difference(found: Any, wanted: Any) -> str | None:
@@ -156,6 +166,15 @@ def _first_difference(found: tuple[Event, ...], wanted: tuple[Event, ...]) -> in
 
 
 # -- what can be said ------------------------------------------------------------------------
+
+
+def counted(speaker: Speaker, end: End) -> End:
+    """Return an end with its tokens, or without them where the protocol does not count any."""
+    try:
+        speaker.frames([Say("Hi"), end])
+    except CannotSay:
+        return replace(end, usage=None)
+    return end
 
 
 def sayable(speaker: Speaker, *groups: Script) -> list[Line]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -80,10 +80,10 @@ def _run(case: str, subject: str, act: Callable[[], None]) -> Result:
     return Result(case, subject, Verdict.OK)
 
 
-def matrix(results: Sequence[Result]) -> str:
+def matrix(results: Sequence[Result], *, explained: Collection[Verdict] = (Verdict.FAIL,)) -> str:
     """Return results as a table: a row for each case, a column for each wire or provider.
 
-    The reasons of those that failed stand below it.
+    The reasons stand below it: of those that failed, or of the verdicts that are to be explained.
     """
     cases = list(dict.fromkeys(result.case for result in results))
     subjects = list(dict.fromkeys(result.subject for result in results))
@@ -93,8 +93,8 @@ def matrix(results: Sequence[Result]) -> str:
     for case in cases:
         cells = [_cell(found.get((case, subject))).ljust(len(subject)) for subject in subjects]
         lines.append("  ".join([case.ljust(width), *cells]).rstrip())
-    failures = [str(result) for result in results if result.verdict is Verdict.FAIL]
-    return "\n".join([*lines, *([""] if failures else []), *failures]) + "\n"
+    reasons = [str(result) for result in results if result.verdict in explained]
+    return "\n".join([*lines, *([""] if reasons else []), *reasons]) + "\n"
 
 
 def _cell(result: Result | None) -> str:

@@ -13,7 +13,13 @@ from steno.errors import StenoError
 from steno.testing.conformance.run import Verdict, matrix
 from steno.testing.stores.cases import STORE_CASES
 from steno.testing.stores.run import run_store_case
-from steno.testing.stores.subject import OPEN_STORE, AddressSubject, MemorySubject, Subject
+from steno.testing.stores.subject import (
+    OPEN_STORE,
+    AddressSubject,
+    MemorySubject,
+    Subject,
+    opener_argument,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "address", nargs="+", help="an empty place, as `steno.store.open_store` takes it"
     )
     parser.add_argument(
-        "--opener", default=OPEN_STORE, metavar="MODULE:FUNCTION", help="opens a store of your own"
+        "--opener",
+        default=OPEN_STORE,
+        type=opener_argument,
+        metavar="MODULE:FUNCTION",
+        help="opens a store of your own",
     )
     parser.add_argument(
         "--root",
@@ -50,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             with subject.open() as store:
                 is_empty = not any(True for _ in store.headers())
-        except (StenoError, ImportError, AttributeError) as exc:
+        except (StenoError, ImportError) as exc:
             sys.stderr.write(f"{subject.name}: it cannot be opened: {exc}\n")
             return 2
         if not is_empty:

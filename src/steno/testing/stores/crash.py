@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from steno.testing.stores.expecting import Unmet
 from steno.testing.stores.killing import ROUNDS, run_rounds
-from steno.testing.stores.subject import OPEN_STORE, AddressSubject
+from steno.testing.stores.subject import OPEN_STORE, AddressSubject, opener_argument
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=int(os.environ.get(ROUNDS) or 200))
     parser.add_argument("--seed", type=int, default=1, help="another seed, other instants")
     parser.add_argument(
-        "--opener", default=OPEN_STORE, metavar="MODULE:FUNCTION", help="opens a store of your own"
+        "--opener",
+        default=OPEN_STORE,
+        type=opener_argument,
+        metavar="MODULE:FUNCTION",
+        help="opens a store of your own",
     )
     asked = parser.parse_args(arguments)
     failed = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable
 from glob import escape
 from importlib import import_module
@@ -117,6 +118,23 @@ class MemorySubject(Subject):
     def open(self) -> Store:
         """Return the one store."""
         return self._store
+
+
+def opener_argument(place: str) -> str:
+    """Take `module:function` from a command line. Raises ArgumentTypeError unless it is there.
+
+    It stays a name, since other processes are told it.
+    """
+    module, _, name = place.partition(":")
+    if not module or not name:
+        raise ArgumentTypeError(f"{place}: write MODULE:FUNCTION")
+    try:
+        found = find_opener(place)
+    except (ImportError, AttributeError, ValueError, TypeError) as exc:
+        raise ArgumentTypeError(f"{place} cannot be imported: {exc}") from exc
+    if not callable(found):
+        raise ArgumentTypeError(f"{place} is no function")
+    return place
 
 
 def find_opener(place: str) -> Callable[[str], Store]:

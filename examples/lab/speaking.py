@@ -1,0 +1,61 @@
+"""Speaks the lines of `lab/lines.py` as their server does, for the conformance kit.
+
+PYTHONPATH=examples python -m steno.testing.conformance --only --wire lab.speaking:LinesSpeaker
+"""
+
+from steno import StopReason
+from steno.testing.conformance import (
+    CallPart,
+    CannotSay,
+    End,
+    Fail,
+    KeepAlive,
+    Line,
+    Say,
+    Script,
+    Speaker,
+    UnknownEvent,
+    WholeCall,
+    as_json,
+)
+from steno.wire import load_wire
+
+
+class LinesSpeaker(Speaker):
+    """A server of few words: for most of what others can say it has none."""
+
+    wire = load_wire("lab.lines")
+    requests = (
+        b'model "m"\nsystem "Be brief."\nuser "1 + 2?"',
+        b'user "1 + 2?"\ncall c1 add {"a": 1}\nfailed c1 "b is missing"\nassistant "What is b?"',
+    )
+
+    def frames(self, script: Script) -> list[bytes]:
+        """Return a line of the protocol for each line of the script."""
+        return [_say(line) + b"\n" for line in script]
+
+    def response(self, script: Script) -> bytes:
+        """Return the same at once: whole answers are written no other way."""
+        return b"".join(self.frames(script))
+
+
+def _say(line: Line) -> bytes:
+    match line:
+        case Say():
+            return b"say " + as_json(line.text)
+        case WholeCall(id, name, arguments) if id and arguments:
+            return f"call {id} {name} {arguments}".encode()
+        case UnknownEvent():
+            return b"show " + as_json(line.token)
+        case KeepAlive():
+            return b""
+        case Fail():
+            return b"fail " + as_json(line.message)
+        case End(StopReason.END_TURN | StopReason.TOOL_USE, usage=None, raw=None, has_mark=True):
+            return b"done"  # whether it is for a call is plain to see
+        case End():
+            raise CannotSay("how it ended and what it cost: done is all there is")
+        case WholeCall() | CallPart():
+            raise CannotSay("a part of a call: it is one line")
+        case _:
+            raise CannotSay(line)
