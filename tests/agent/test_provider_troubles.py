@@ -316,7 +316,8 @@ def test_a_summary_that_cannot_be_made_does_not_stop_the_run(failure: Any) -> No
 
 
 @pytest.mark.requirement("S4-14")
-def test_a_request_that_is_too_long_is_tried_again_with_less() -> None:
+@pytest.mark.parametrize("target", [None, Target(max_tokens=10**6, max_output_tokens=10)])
+def test_a_request_that_is_too_long_is_tried_again_with_less(target: Target | None) -> None:
     store = MemoryStore()
     too_long = ContextOverflow("too long", status=400)
     sizes: list[int] = []
@@ -329,7 +330,7 @@ def test_a_request_that_is_too_long_is_tried_again_with_less() -> None:
         return too_long if len(sizes) < 3 else "It fits."
 
     provider = ScriptedProvider(iter(lambda: answer, None))
-    desk = Desk(provider, store=store, conversation=long_talk(store))
+    desk = Desk(provider, store=store, conversation=long_talk(store), target=target)
     result = run(desk.run("And now?"))
     assert (result.ending, result.text, result.turns) == (Ending.DONE, "It fits.", 1)
     assert sizes[0] > sizes[1] > sizes[2]

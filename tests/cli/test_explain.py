@@ -14,6 +14,7 @@ from steno.content import Image, ImageData, Text, Thinking
 from steno.entry import Compaction, Feedback, Mode
 from steno.message import AssistantMessage
 from steno.store import MemoryStore
+from tests.cli.headless import write_settings
 from tests.cli.program import keep, keep_talk, steno, talk
 from tests.cli.test_sessions_guide import BLOCK, ROOT, run
 
@@ -51,9 +52,10 @@ def sealed(address: str) -> None:
     keep(made, address)
 
 
-def test_changes_and_losses_are_reported_with_their_entries(address: str) -> None:
+def test_changes_and_losses_are_reported_with_their_entries(address: str, home: Path) -> None:
+    write_settings(home, '[models."groq/blind"]\nvision = false\n')
     sealed(address)
-    told = steno("explain", "odd", "--model", "deepseek/deepseek-chat")
+    told = steno("explain", "odd", "--model", "groq/blind")
     lines = told.out.splitlines()
     assert lines[3].startswith("+ system  You are in plan mode")
     assert lines[4] == "#1 user  see [image: image/png, not shown: this model takes no images]"
@@ -168,15 +170,82 @@ def test_feedback_and_summaries_are_shown_as_the_model_gets_them(address: str) -
     ]
 
 
-def test_a_model_with_little_room_is_shown_what_fits(address: str) -> None:
+def long_talk(address: str) -> None:
+    """Keep a session of about 2,000 tokens."""
     made = MemoryStore()
     made.new([ChatMessage.user(f"{n} " + "x" * 350) for n in range(20)], id="long")
     keep(made, address)
+
+
+def test_a_model_with_little_room_is_shown_what_fits(address: str) -> None:
+    long_talk(address)
     told = steno("explain", "long", "--context-tokens", "1500")
     assert "messages left out here" in told.out.splitlines()[3]
     assert "(left_out)" in told.out
     told = steno("explain", "long", "--context-tokens", "10")
     assert told.out.endswith("this is more than the model can read\n")
+
+
+def left_out(*options: str) -> bool:
+    """Tell whether the long session does not fit as a whole."""
+    told = json.loads(steno("explain", "long", "--json", *options).out)
+    return "left_out" in {change["code"] for change in told["changes"]}
+
+
+def test_what_the_user_says_of_a_model_counts_before_the_row_of_its_vendor(
+    address: str, home: Path
+) -> None:
+    row = (
+        '[providers.lab]\nlike = "vllm"\nbase_url = "http://lab.example"\n'
+        "context_tokens = 1500\ncapabilities = { vision = false }\n"
+    )
+    own = '[models."lab/large"]\ncontext_tokens = 9000\nvision = true\n'
+    write_settings(home, row + own)
+    long_talk(address)
+    assert left_out("--model", "lab/small")
+    assert not left_out("--model", "lab/large")
+    assert left_out("--model", "lab/large", "--context-tokens", "1500")
+    sealed(address)
+    note = "this model takes no images"
+    assert note in steno("explain", "odd", "--model", "lab/small").out
+    assert note not in steno("explain", "odd", "--model", "lab/large").out
+
+
+def test_what_the_user_says_of_a_model_counts_though_nobody_knows_its_vendor(
+    address: str, home: Path
+) -> None:
+    write_settings(home, '[models."house/own"]\ncontext_tokens = 1500\n')
+    made = MemoryStore()
+    said = [ChatMessage.user(f"{n} " + "x" * 350) for n in range(20)]
+    made.new(said, id="long").change_model("house/own")
+    keep(made, address)
+    assert left_out()
+
+
+def test_as_much_room_is_kept_for_an_answer_as_in_a_run(address: str, home: Path) -> None:
+    long_talk(address)
+    model = ("--model", "groq/x", "--context-tokens", "4000")
+    assert not left_out(*model)
+    write_settings(home, "max_tokens = 3000\n")
+    assert left_out(*model)
+
+
+def test_what_is_known_of_models_that_run_here_counts(address: str, home: Path) -> None:
+    sealed(address)
+    for name in ("offline", "embedded"):
+        assert "this model takes no images" in steno("explain", "odd", "--model", name).out
+    write_settings(home, '[models."offline/assistant"]\nvision = true\n')
+    assert "takes no images" not in steno("explain", "odd", "--model", "offline").out
+
+
+@pytest.mark.parametrize("path", ["/nowhere/m.gguf", "/a\0b"])
+def test_the_file_of_a_model_on_record_is_not_opened(address: str, path: str) -> None:
+    made = MemoryStore()
+    talk(made).change_model(f"embedded:{path}")
+    keep(made, address)
+    told = steno("explain", "talk")
+    assert (told.status, told.err) == (0, "")
+    assert "as seen by embedded:/" in told.out
 
 
 def test_long_results_are_brought_back_and_shown_as_one_line(address: str) -> None:

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steno.cli.compose import target_for
 from steno.cli.configuration import load_settings
 from steno.providers import CATALOG
 from steno.providers.finding import find_model
+from tests.cli.headless import write_settings
 from tests.cli.program import steno
+from tests.cli.vendor import vendor
 
 LISTED = {
     "data": [
@@ -143,6 +146,29 @@ def test_the_table_shows_what_a_run_would_ask_for(home: Path) -> None:
     assert target.context_tokens == listed["context_tokens"] == 32000
     assert target.vision is listed["capabilities"]["vision"] is False
     assert target.tools is listed["capabilities"]["tools"] is None
+
+
+@pytest.mark.parametrize("name", ["own", "own/qwen"])
+def test_a_run_knows_how_much_a_model_says_at_once(home: Path, server: str, name: str) -> None:
+    row = f'[providers.own]\nlike = "vllm"\nbase_url = "{server}"\nmax_output_tokens = 100'
+    configure(home, row)
+    settings = load_settings().settings
+    found = asyncio.run(find_model(name, vendors=settings.providers))
+    assert found.name == "own/qwen"
+    target = target_for(found, settings)
+    assert target.max_output_tokens == in_json("own")[0]["max_output_tokens"] == 100
+    assert target.answer_tokens is None
+    assert target_for(found, replace(settings, max_tokens=5000)).answer_tokens == 100
+
+
+def test_a_run_asks_for_no_more_than_a_model_says_at_once_and_tells_so(home: Path) -> None:
+    with vendor("Hello.", "Hello.") as lab:
+        settings = f'model = "lab/tester"\n{lab.settings}max_output_tokens = 100\n'
+        write_settings(home, settings)
+        told = [steno("-p", "x", "--max-tokens", asked) for asked in ("5000", "100")]
+    assert [request["max_tokens"] for request in lab.seen] == [100, 100]
+    note = "steno: max_tokens: lab/tester says 100 at most, so no more is asked for"
+    assert [note in one.err.splitlines() for one in told] == [True, False]
 
 
 def test_names_from_a_server_cannot_touch_the_terminal() -> None:

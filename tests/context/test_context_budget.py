@@ -6,6 +6,7 @@ import json
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from steno import ChatMessage, ToolCall
 from steno.content import Image, ImageData, Resource, Text
@@ -151,6 +152,44 @@ def test_room_is_kept_for_the_answer() -> None:
     assert builder.build(entries, Target(context_tokens=10_700)).changes == ()
     assert builder.build(entries, Target(context_tokens=10_600)).changes != ()
     assert builder.build(entries, Target(context_tokens=10_600, max_tokens=100)).changes == ()
+
+
+def test_no_more_room_is_kept_than_a_model_can_say() -> None:
+    entries = log(ChatMessage.user("x"))
+    rooms = {
+        (asked, most): ContextBuilder().build(
+            entries,
+            Target(context_tokens=10_000, max_tokens=asked, max_output_tokens=most),
+        )
+        for asked in (None, 50, 5_000)
+        for most in (None, 100, 20_000)
+    }
+    whole = ContextBuilder().build(entries, Target(context_tokens=10_000, max_tokens=1)).room
+    assert whole is not None
+    assert {key: whole + 1 - (built.room or 0) for key, built in rooms.items()} == {
+        (None, None): 2_500,
+        (None, 100): 100,
+        (None, 20_000): 2_500,
+        (50, None): 50,
+        (50, 100): 50,
+        (50, 20_000): 50,
+        (5_000, None): 5_000,
+        (5_000, 100): 100,
+        (5_000, 20_000): 5_000,
+    }
+    # What is asked for fits into that room; who names no limit goes on naming none.
+    assert [built.request.max_tokens for built in rooms.values()] == [
+        *(None, None, None),
+        *(50, 50, 50),
+        *(5_000, 100, 5_000),
+    ]
+
+
+def test_what_was_left_out_comes_back_where_a_model_says_less_at_once() -> None:
+    entries = log(*[ChatMessage.user("x" * 96) for _ in range(80)])
+    builder, target = ContextBuilder(count=len), Target(context_tokens=10_600)
+    assert builder.build(entries, target).changes != ()
+    assert builder.build(entries, replace(target, max_output_tokens=100)).changes == ()
 
 
 def test_a_summary_takes_the_place_of_what_was_left_out() -> None:

@@ -79,6 +79,7 @@ targets = st.builds(
     vision=st.none() | st.booleans(),
     context_tokens=st.none() | st.integers(1, 6_000),
     max_tokens=st.none() | st.integers(1, 200),
+    max_output_tokens=st.none() | st.integers(1, 200),
     resource_tokens=st.none() | st.integers(0, 100),
 )
 

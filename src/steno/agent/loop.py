@@ -347,7 +347,7 @@ class Run:
 
     def _narrow(self, built: Built) -> None:
         """Let the next try be shorter: the provider knows better than our estimate."""
-        room = int(built.tokens * _NARROWER) + (self._target.max_tokens or 0)
+        room = int(built.tokens * _NARROWER) + (self._target.answer_tokens or 0)
         self._target = replace(self._target, context_tokens=max(room, 1))
 
     def _check_shorter(self, built: Built, refused: ContextOverflow) -> None:

@@ -23,7 +23,7 @@ from steno.cli.configuration import Loaded
 from steno.cli.folders import config_folder, home_folder
 from steno.cli.grants import GrantsFile
 from steno.cli.instructions import read_instructions
-from steno.cli.knowing import as_used
+from steno.cli.knowing import target_of, unheard_of
 from steno.cli.opening import Opened, Outside, SetUp, opened, set_up_servers
 from steno.cli.place import quietly_opened
 from steno.cli.prompt import Surroundings, build_system_prompt
@@ -35,11 +35,9 @@ from steno.context import counter_for, estimate_tokens
 from steno.conversation import Conversation
 from steno.errors import InvalidValue, StenoError, Unavailable
 from steno.inputs.mcp.tools import McpTools, tools_of
-from steno.json_object import JsonObject
 from steno.ports import Provider, Tool
 from steno.providers.finding import Found
 from steno.providers.looking import EMBEDDED, OFFLINE
-from steno.providers.models import Model
 from steno.providers.prices import price_of
 from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
@@ -47,8 +45,6 @@ from steno.tools import Access, Toolbox, Workspace
 
 _Read: TypeAlias = Callable[[Opened, Conversation | None], Awaitable[Said]]
 _ANY_SERVER: Final = Outside()
-_SHORT: Final = 512
-"""How long an answer of an embedded model may be unless somebody says: a small one finds no end."""
 
 
 class Harness(NamedTuple):
@@ -228,17 +224,8 @@ async def equip_beside(
 
 def target_for(found: Found, settings: Settings) -> Target:
     """Return what is asked of a model; what the user says of it counts more than its server."""
-    said = Model(id=found.model, raw=JsonObject({})) if found.known is None else found.known
-    model = as_used(found.name, found.vendor, said, settings)
-    return Target(
-        model=model.id,
-        context_tokens=model.context_tokens,
-        max_tokens=settings.max_tokens or (_SHORT if found.vendor == EMBEDDED else None),
-        vision=model.capabilities.vision,
-        tools=model.capabilities.tools,
-        temperature=settings.temperature,
-        resource_tokens=settings.resource_tokens,
-    )
+    said = unheard_of(found.model) if found.known is None else found.known
+    return target_of(found.name, found.vendor, said, settings)
 
 
 def user_name() -> str | None:
@@ -319,6 +306,9 @@ def notes_on(equipment: Equipment, folder: Path) -> Iterator[str]:
         yield f"no model was named; {found.name} is there ({found.how}){_in_earnest(found)}"
     if settings.max_cost is not None and price_of(found.name) is None:
         yield f"max_cost: nobody knows the price of {found.name}, so this is no limit"
+    target = equipment.target
+    if target.answer_tokens != target.max_tokens:
+        yield f"max_tokens: {found.name} says {target.answer_tokens:,} at most, so no more is asked for"
     home = home_folder(os.environ)
     if home is not None and home.resolve().is_relative_to(folder):
         yield f"{folder}: your home folder is in it, with all that it holds; a project is safer"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,26 +11,28 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from steno.aside import bring_back
 from steno.cli.choosing import FLAG, naming
 from steno.cli.commands import Commands, Misused, add_store_option, count
+from steno.cli.knowing import target_of, unheard_of
 from steno.cli.log import Log
 from steno.cli.looking import load_settings_to_look
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.place import existing_store, find_session
+from steno.cli.settings import Settings
 from steno.cli.words import SPEAKERS, passages_of
 from steno.codec import encode_message
 from steno.context import Built, Change, ContextBuilder, Target, counter_for
 from steno.entry import Entry
-from steno.errors import Damaged, InvalidValue, Missing
+from steno.errors import Damaged, InvalidValue, Missing, StenoError
 from steno.message import Message
 from steno.printable import counted, cut, on_one_line
 from steno.providers import CATALOG, Vendor
 from steno.providers.endpoint import new_encoder
-from steno.providers.finding import ModelName, parse_model_name
-from steno.providers.looking import EMBEDDED
-from steno.providers.prices import context_tokens_of
+from steno.providers.finding import ModelName, find_model, parse_model_name
+from steno.providers.looking import EMBEDDED, OFFLINE
 from steno.request import Request
 from steno.store import Store
 from steno.views import model_of
@@ -46,6 +49,8 @@ class _Seer(NamedTuple):
 
     name: str
     model: str = ""
+    where: str = ""
+    """The name of the vendor, "embedded" or "offline"."""
     vendor: Vendor | None = None
 
 
@@ -90,14 +95,17 @@ def add_commands(commands: Commands) -> None:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    vendors = load_settings_to_look().settings.providers
+    settings = load_settings_to_look().settings
+    vendors = settings.providers
     asked = None if options.model is None else _asked_for(options.model, vendors)
     with existing_store(options) as store:
         log = Log.read(store, find_session(store, options.session))
         path = log.path(options.branch)
         seer = asked or _on_record(path, vendors)
         built = ContextBuilder(count=counter_for(seer.model)).build(
-            path, _target(seer, options.context_tokens), bring_back=partial(_whole, store)
+            path,
+            _target(seer, settings, options.context_tokens),
+            bring_back=partial(_whole, store),
         )
     branch = log.active if options.branch is None else options.branch
     view = _View(log, branch, seer, built, _losses(seer, built.request))
@@ -149,19 +157,21 @@ def _on_record(path: list[Entry], vendors: Mapping[str, Vendor]) -> _Seer:
 def _seer(name: str, found: ModelName, vendors: Mapping[str, Vendor]) -> _Seer:
     # What is embedded is spoken to like a server of llama.cpp; the offline assistant has no wire.
     vendor = CATALOG["llama.cpp"] if found.vendor == EMBEDDED else vendors.get(found.vendor)
-    return _Seer(name, found.model, vendor)
+    return _Seer(name, found.model, found.vendor, vendor)
 
 
-def _target(seer: _Seer, context_tokens: int | None) -> Target:
-    if seer.vendor is None:
-        return Target(model=seer.model, context_tokens=context_tokens)
-    able = seer.vendor.capabilities
-    return Target(
-        model=seer.model,
-        context_tokens=context_tokens or seer.vendor.context_tokens or context_tokens_of(seer.name),
-        vision=able.vision,
-        tools=able.tools,
-    )
+def _target(seer: _Seer, settings: Settings, context_tokens: int | None) -> Target:
+    """Return what a run would ask for; no server is asked what its model can.
+
+    Nor is the file of a model opened: a record may be a stranger's, and name any path.
+    """
+    name, said = seer.name, unheard_of(seer.model)
+    if seer.where == OFFLINE or (seer.where == EMBEDDED and not seer.model):
+        with suppress(StenoError):  # it is not installed any more, or damaged
+            found = asyncio.run(find_model(name))
+            name, said = found.name, found.known or said
+    target = target_of(name, seer.where, said, settings)
+    return target if context_tokens is None else replace(target, context_tokens=context_tokens)
 
 
 def _losses(seer: _Seer, request: Request) -> tuple[Loss, ...]:

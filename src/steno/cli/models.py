@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from steno.cli.commands import Commands, Misused
 from steno.cli.configuration import load_settings
-from steno.cli.knowing import as_used
+from steno.cli.knowing import all_as_used
 from steno.cli.nearest import advice
 from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.settings import Settings
 from steno.printable import on_one_line
 from steno.providers.finding import model_name
 from steno.providers.looking import (
@@ -64,7 +63,7 @@ def add_commands(commands: Commands) -> None:
 def _models(options: argparse.Namespace) -> int:
     loaded = load_settings()
     found = asyncio.run(_look(options.provider, loaded.settings.providers))
-    looked = [_as_used(place, loaded.settings) for place in found]
+    looked = [all_as_used(place, loaded.settings) for place in found]
     if options.json:
         for place in looked:
             print_object(msgspec.json.encode(_described(place)))
@@ -89,15 +88,6 @@ async def _look(wanted: str | None, vendors: Mapping[str, Vendor]) -> Sequence[L
         raise Misused(f"--provider {on_one_line(wanted)}: there is none; {advice(wanted, known)}")
     async with looking(os.environ, DEFAULT_PATIENCE) as look:
         return (await look(vendor),)
-
-
-def _as_used(place: Looked, settings: Settings) -> Looked:
-    """Return a place with its models as they would be used, and not as their server tells them."""
-    models = [
-        as_used(model_name(place.where, model.id), place.where, model, settings)
-        for model in place.models
-    ]
-    return replace(place, models=tuple(models))
 
 
 # -- for people ------------------------------------------------------------------------------

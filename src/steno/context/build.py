@@ -331,7 +331,7 @@ class ContextBuilder:
             messages=_ANY_MESSAGE,
             model=target.model,
             tools=offered,
-            max_tokens=target.max_tokens,
+            max_tokens=target.answer_tokens,
             temperature=target.temperature,
             top_p=target.top_p,
             stop=target.stop,
@@ -344,7 +344,13 @@ class ContextBuilder:
 
 def _profile_of(target: Target) -> tuple[object, ...]:
     """Return what decides how messages are shown, and how much room there is for them."""
-    return target.vision, target.context_tokens, target.max_tokens, target.resource_tokens
+    return (
+        target.vision,
+        target.context_tokens,
+        target.max_tokens,
+        target.max_output_tokens,
+        target.resource_tokens,
+    )
 
 
 def _whole(entry: Entry, bring_back: _BringBack) -> Payload | None:
@@ -360,9 +366,10 @@ def _whole(entry: Entry, bring_back: _BringBack) -> Payload | None:
 
 
 def _reserve(target: Target, context_tokens: int) -> int:
-    if target.max_tokens is not None:
-        return target.max_tokens
-    return min(_LARGEST_RESERVE, context_tokens // _RESERVED_PART)
+    if target.answer_tokens is not None:
+        return target.answer_tokens
+    usual = min(_LARGEST_RESERVE, context_tokens // _RESERVED_PART)
+    return usual if target.max_output_tokens is None else min(usual, target.max_output_tokens)
 
 
 def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:

@@ -21,6 +21,8 @@ class Target(Quiet, frozen=True, kw_only=True):
     """How much it reads at once, its answer included; None leaves the conversation as long as it is."""
     max_tokens: int | None = None
     """How long an answer may be; room is left for it."""
+    max_output_tokens: int | None = None
+    """How much it says at once; no more is asked for, and no more room is left."""
     resource_tokens: int | None = None
     """How much of it all resources of servers together may take; None: whatever there is room for."""
     vision: bool | None = None
@@ -31,6 +33,12 @@ class Target(Quiet, frozen=True, kw_only=True):
     top_p: float | None = None
     stop: tuple[str, ...] = ()
     tool_choice: str | None = None
+
+    @property
+    def answer_tokens(self) -> int | None:
+        """How long an answer is asked to be at most; None leaves that to the provider."""
+        asked, most = self.max_tokens, self.max_output_tokens
+        return asked if asked is None or most is None else min(asked, most)
 
 
 class ChangeCode(StrEnum):

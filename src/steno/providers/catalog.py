@@ -93,7 +93,8 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.deepseek.com",
             key_variables=("DEEPSEEK_API_KEY",),
-            capabilities=Capabilities(tools=True, vision=False, thinking=True, strict=False),
+            # Flash models see images, and Pro models do not, says its price list.
+            capabilities=Capabilities(tools=True, thinking=True, strict=False),
             context_tokens=1_000_000,  # of all its models, says its price list
             max_output_tokens=384_000,
         ),

@@ -68,6 +68,19 @@ def test_models_are_listed_with_what_is_known_of_them_the_offline_assistant_last
     assert models[-1].text == "offline/assistant"
 
 
+def test_models_are_described_as_they_would_be_used(project: Path, home: Path) -> None:
+    with listing({"id": "told", "context_window": 1000}, {"id": "untold"}) as address:
+        write_settings(
+            home,
+            f'[providers.lab]\nlike = "vllm"\nbase_url = "{address}"\ncontext_tokens = 4096\n'
+            "capabilities = { vision = false }\n"
+            '[models."lab/told"]\ncontext_tokens = 2000\nvision = true\ntools = false\n',
+        )
+        models = asyncio.run(list_models(load_settings(project)))
+    assert Candidate("lab/told", "2,000 tokens · vision · no tools") in models
+    assert Candidate("lab/untold", "4,096 tokens · no vision") in models
+
+
 def test_what_cannot_be_reached_is_left_out(project: Path, home: Path) -> None:
     with listing() as address:
         pass

@@ -1,4 +1,4 @@
-"""The models that there are to choose from, as `steno models` finds them."""
+"""The models that there are to choose from, as `steno models` finds and describes them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from decimal import Decimal
 from typing import Final
 
 from steno.cli.configuration import Loaded
+from steno.cli.knowing import all_as_used
+from steno.cli.settings import Settings
 from steno.printable import on_one_line
 from steno.providers.finding import model_name
 from steno.providers.looking import Looked, Patience, look_around
 from steno.providers.models import Model
-from steno.providers.prices import context_tokens_of, price_of
+from steno.providers.prices import price_of
 from steno.tui.desk import Candidate
 
 _PATIENCE: Final = Patience(own_s=0.5, hosted_s=3)
@@ -24,15 +26,15 @@ async def list_models(loaded: Loaded) -> Sequence[Candidate]:
     """Ask every provider that there is a key or a server for, all at once and not for long."""
     looked = await look_around(loaded.settings.providers, os.environ, patience=_PATIENCE)
     # Prices take a moment to load.
-    return await asyncio.to_thread(_candidates, looked)
+    return await asyncio.to_thread(_candidates, looked, loaded.settings)
 
 
-def _candidates(looked: Sequence[Looked]) -> list[Candidate]:
+def _candidates(looked: Sequence[Looked], settings: Settings) -> list[Candidate]:
     return [
         Candidate(model_name(place.where, model.id), _about(place, model))
         for place in looked
         if place.is_usable
-        for model in place.models
+        for model in all_as_used(place, settings).models
         if model.id.isprintable()  # what cannot be shown cannot be chosen either
     ]
 
@@ -44,9 +46,8 @@ def _about(place: Looked, model: Model) -> str:
 def _facts(name: str, model: Model) -> Iterator[str]:
     if model.title and model.title != model.id:
         yield on_one_line(model.title)
-    context = model.context_tokens or context_tokens_of(name)
-    if context is not None:
-        yield f"{context:,} tokens"
+    if model.context_tokens is not None:
+        yield f"{model.context_tokens:,} tokens"
     if (price := price_of(name)) is not None:
         yield f"${_dollars(price.input)} in, ${_dollars(price.output)} out per million"
     if model.capabilities.vision is not None:
