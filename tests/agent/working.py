@@ -18,7 +18,7 @@ from steno.store import MemoryStore, Store
 from steno.testing import ScriptedProvider, ScriptedTool
 
 T = TypeVar("T")
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 
 def run(main: Coroutine[Any, Any, T], limit_s: float = LIMIT_S) -> T:

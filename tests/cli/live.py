@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.cli.program import COMMAND, Told
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 def pieces(descriptor: int) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from steno.cli.asking import NO_TERMINAL, ConsoleApprover
 from steno.ports import Capability, Question, Scope, Verdict
 
 CALL = ToolCall.create("bash", {"command": "git log -1"}, id="c1")
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 def question(*, preview: str = "git log -1", rule: str = "bash(git log *)") -> Question:

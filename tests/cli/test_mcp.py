@@ -336,7 +336,7 @@ def test_progress_is_told_and_a_signal_cancels_the_call(everything: None) -> Non
         assert select.select([process.stderr], [], [], 20)[0]
         assert b"/3000" in os.read(process.stderr.fileno(), 1_000)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 130
@@ -353,7 +353,7 @@ def test_a_call_that_takes_too_long_is_given_up(everything: None) -> None:
 
 
 def test_a_git_server_looks_at_a_repository(home: Path, project: Path) -> None:
-    subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=20)
+    subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=60)
     write(project, git=row_of(git_spec(project)))
     trust(home, project)
     told = steno("mcp", "call", "git", "git_status", f"repo_path={project}")

@@ -111,7 +111,7 @@ def test_ctrl_c_ends_it_in_the_middle_of_an_image(tmp_path: Path) -> None:
     with at_terminal("ocr", "page.png", folder=tmp_path) as (process, terminal):
         assert shows(terminal, "page.png … 4 s")  # by now it is at work
         os.write(terminal, b"\x03")
-        assert process.wait(timeout=15) == 130
+        assert process.wait(timeout=60) == 130
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, TypeAlias
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 MODEL = "lab/tester"
 
 

@@ -49,7 +49,7 @@ END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndat
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     async def bounded() -> T:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await coroutine
 
     return asyncio.run(bounded())

@@ -36,7 +36,7 @@ async def allow(tool: str, capability: Capability, subject: str, *, preview: str
 
 def resolve(inputs: Inputs, pointer: Pointer) -> Finding:
     resolving = inputs.resolve(pointer, Viewer(permits=allow))
-    return asyncio.run(asyncio.wait_for(resolving, 20))
+    return asyncio.run(asyncio.wait_for(resolving, 60))
 
 
 def error_of(inputs: Inputs, text: str) -> str:

@@ -26,7 +26,7 @@ HANG_UP = "hang up"
 Script: TypeAlias = Iterable[bytes | str]
 
 
-def run(main: Coroutine[Any, Any, T], limit_s: float = 5) -> T:
+def run(main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
     """Run a test; whatever hangs fails after a while."""
 
     async def limited() -> T:

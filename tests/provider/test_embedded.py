@@ -127,7 +127,7 @@ asyncio.run(main())
 
 def connect_until_refused(host: str, port: int) -> None:
     for _ in range(100_000):
-        socket.create_connection((host, port), timeout=20).close()
+        socket.create_connection((host, port), timeout=60).close()
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["returns", "is killed"])
@@ -142,10 +142,10 @@ def test_it_prints_nothing_and_ends_with_the_program_that_does_not_close_it(
     ) as program:
         assert program.stdout is not None
         host, _, port = program.stdout.readline().decode().strip()[7:].partition(":")
-        with socket.create_connection((host, int(port)), timeout=20) as connection:
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
             if is_killed:
                 program.kill()
-            out, err = program.communicate(b"\n", timeout=20)
+            out, err = program.communicate(b"\n", timeout=60)
             assert connection.recv(1) == b""  # it lets go of us, and of the rest in a moment
         assert (out, err) == (b"", b"")
     with pytest.raises(ConnectionError):

@@ -24,7 +24,7 @@ from steno.store.postgres import PostgresStore
 from tests.store.postgres_proxy import Loss, Proxy
 from tests.store.postgres_server import Server, name_in
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 DIGEST = "0" * 64
 
 

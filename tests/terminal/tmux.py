@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 STENO = Path(sys.executable).with_name("steno")
 
 
@@ -36,7 +36,7 @@ class Tmux:
 
     def _tmux(self, *arguments: str) -> str:
         command = ["tmux", "-L", self._socket, "-f", os.devnull, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, f"tmux {arguments[0]}: {done.stderr}"
         return done.stdout
 
@@ -105,7 +105,7 @@ class Tmux:
         subprocess.run(
             ["tmux", "-L", self._socket, "kill-server"],
             capture_output=True,
-            timeout=20,
+            timeout=60,
             check=False,
         )
 

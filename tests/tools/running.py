@@ -21,7 +21,7 @@ from steno.tools.shell.sandbox import Sandbox, Unconfined, working_sandboxes
 from steno.tools.workspace import Workspace
 from tests.tools.shelf import Shelf
 
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 60.0
 CONFINED: Final = working_sandboxes()
 EVERY: Final[tuple[Sandbox, ...]] = (*CONFINED, Unconfined("a test"))
 

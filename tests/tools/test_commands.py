@@ -223,7 +223,7 @@ words = st.lists(
 @given(words, st.data())
 def test_words_are_read_as_the_shell_reads_them(values: list[str], data: st.DataObject) -> None:
     line = " ".join(["printf", r"'%s\0'", "x", *[data.draw(spellings(value)) for value in values]])
-    told = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=20)
+    told = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=60)
     subjects = split_commands(line.replace("printf", "show", 1))
     if subjects[0].startswith("\n"):
         assert '\\\n"' in line or any("\\\n" in value for value in values)

@@ -241,7 +241,7 @@ def test_nothing_is_left_behind_when_there_is_no_room(folder: Path) -> None:
         [sys.executable, "-c", FULL_DISK, str(folder)],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=True,
     )
     assert ran.stdout.splitlines() == [
@@ -280,7 +280,7 @@ def test_what_may_not_be_written_is_not_replaced_either() -> None:
             [sys.executable, "-c", READ_ONLY, name],
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
             check=True,
         )
         assert ran.stdout.splitlines() == [
@@ -365,7 +365,7 @@ def test_work_that_was_begun_is_over_when_a_cancelled_call_ends() -> None:
             assert not done
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(task, 20)
+            await asyncio.wait_for(task, 60)
         assert ended == [True]
 
     asyncio.run(cancel())

@@ -174,7 +174,7 @@ def test_a_cancelled_call_leaves_the_old_file_or_the_new_one(
         for _ in range(after):
             await asyncio.sleep(0)
         task.cancel()
-        done, _ = await asyncio.wait({task}, timeout=20)
+        done, _ = await asyncio.wait({task}, timeout=60)
         assert done
         return left()
 

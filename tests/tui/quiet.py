@@ -16,7 +16,7 @@ from textual._context import active_app
 from textual.app import App, ScreenStackError
 from textual.pilot import Pilot
 
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 60.0
 LONG_ENOUGH_S: Final = 2.0
 """After which a key about a call is neither too soon, nor held down, nor part of a word."""
 _LOOKS_S: Final = 0.005

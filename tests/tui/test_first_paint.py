@@ -68,7 +68,7 @@ from pathlib import Path
 during = []
 
 def leave():
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not gc.get_freeze_count() and time.monotonic() < deadline:
         time.sleep(0.01)
     while not gc.isenabled() and time.monotonic() < deadline:

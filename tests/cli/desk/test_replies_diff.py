@@ -47,7 +47,7 @@ def repository(folder: Path) -> Path:
 
 
 def git(*arguments: str) -> None:
-    subprocess.run(["git", *arguments], check=True, timeout=20)
+    subprocess.run(["git", *arguments], check=True, timeout=60)
 
 
 def shown(

@@ -24,7 +24,7 @@ ORIENTATION = 0x0112
 MAKER_NOTE = 0x927C
 
 
-def run(main: Coroutine[Any, Any, T], limit_s: float = 20) -> T:
+def run(main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
     """Run a test; whatever hangs fails after a while."""
 
     async def limited() -> T:

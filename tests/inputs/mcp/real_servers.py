@@ -84,7 +84,7 @@ class Live:
         self._runner = asyncio.Runner()
         self.server = Connection(spec, folder=folder, notify=notify)
 
-    def run(self, main: Coroutine[Any, Any, T], limit_s: float = 20) -> T:
+    def run(self, main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
         """Run something with it; whatever hangs fails after a while."""
 
         async def limited() -> T:

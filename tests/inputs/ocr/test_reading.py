@@ -18,7 +18,7 @@ from steno.inputs.ocr.rapid import RapidOcr
 from steno.inputs.ocr.reading import Ocr, engine_for
 from steno.inputs.ocr.tesseract import TesseractOcr
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Scripted:

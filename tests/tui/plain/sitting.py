@@ -19,7 +19,7 @@ from steno.tui.plain.session import run_plain
 from steno.usage import Usage
 from tests.tui.fake_desk import FakeDesk
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Person:

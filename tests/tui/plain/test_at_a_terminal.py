@@ -19,7 +19,7 @@ import pytest
 
 from steno.tui.prompt.history import History
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 PROGRAM = Path(__file__).with_name("scripted_terminal.py")
 ROOT = Path(__file__).parents[3]
 TERMINALS = ("xterm-256color", "dumb")

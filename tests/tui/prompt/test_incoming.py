@@ -98,7 +98,7 @@ class Terminal:
 
     def wait(self, is_done: Callable[[], bool]) -> None:
         """Read what is shown until something is so."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         with selectors.DefaultSelector() as selector:
             selector.register(self._ours, selectors.EVENT_READ)
             while not is_done():

@@ -22,7 +22,7 @@ T = TypeVar("T")
 ANYTHING: Mapping[str, Any] = {"type": "object"}
 
 
-def run(main: Coroutine[Any, Any, T], limit_s: float = 20) -> T:
+def run(main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
     """Run a test; whatever hangs fails after a while."""
 
     async def limited() -> T:

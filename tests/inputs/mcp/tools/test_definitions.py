@@ -153,7 +153,7 @@ def test_arguments_keep_the_order_of_the_schema_in_every_process() -> None:
             env={"PYTHONHASHSEED": seed},
             stdout=subprocess.PIPE,
             check=True,
-            timeout=20,
+            timeout=60,
         )
         keywords = ["oneOf", "allOf", "enum", "anyOf"]
         in_order = [f"{keyword}{more}" for keyword in keywords for more in "ab"]
