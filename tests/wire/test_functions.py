@@ -7,7 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from steno.wire import Wire, anthropic_messages, chat, ollama_chat, openai_chat, openai_responses
+from steno.wire import (
+    LossCode,
+    Wire,
+    anthropic_messages,
+    chat,
+    gemini,
+    ollama_chat,
+    openai_chat,
+    openai_responses,
+    translate,
+)
 
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}}
 FUNCTION = {"description": "Reads a file.", "parameters": PARAMETERS}
@@ -72,3 +82,68 @@ def test_the_choice_of_a_tool_is_understood(wire: Wire) -> None:
     request = wire.decode_request(msgspec.json.encode(HI[wire] | tools))
     assert request.tool_choice == request.tools[0].name
     assert request.extras is None
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [anthropic_messages, ollama_chat, openai_chat, openai_responses],
+    ids=lambda wire: wire.NAME,
+)
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"strict": True},
+        {"description": " "},
+        {"description": ""},
+        {"parameters": {"properties": {"path": {}}}},
+    ],
+    ids=["strict and open", "blank", "empty", "without a type"],
+)
+def test_a_tool_that_we_would_define_otherwise_is_still_one_to_others(
+    wire: Wire, members: dict[str, Any]
+) -> None:
+    function = {"name": "read"} | FUNCTION | members
+    tool: dict[str, Any] = {"type": "function", "function": function}
+    if wire is openai_responses:
+        tool = {"type": "function"} | function
+    elif wire is anthropic_messages:
+        tool = function | {"input_schema": PARAMETERS}  # one without a type is refused
+        del tool["parameters"]
+    recorded = HI[wire] | {"model": "m", "tools": [tool]}
+    assert again(wire, recorded)["tools"] == [tool]
+    abroad = translate(msgspec.json.encode(recorded), source=wire, target=gemini)
+    (declared,) = abroad.json["tools"][0]["functionDeclarations"]
+    assert (declared["name"], declared["parametersJsonSchema"]["type"]) == ("read", "object")
+
+
+# -- declarations of Google ----------------------------------------------------------------------
+
+ASKED = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
+
+
+@pytest.mark.parametrize("types", [("OBJECT", "STRING"), ("object", "string")])
+def test_counts_that_google_has_as_text_are_numbers_to_others(types: tuple[str, str]) -> None:
+    whole, part = types
+    schema = {"type": whole, "properties": {"path": {"type": part, "maxLength": "9"}}}
+    declared = {"name": "read", "description": "Reads.", "parameters": schema}
+    recorded = ASKED | {"tools": [{"functionDeclarations": [declared]}]}
+    assert again(gemini, recorded) == recorded
+    abroad = translate(msgspec.json.encode(recorded), source=gemini, target=openai_chat)
+    (sent,) = abroad.json["tools"]
+    assert sent["function"]["parameters"]["properties"] == {
+        "path": {"type": "string", "maxLength": 9}
+    }
+    assert abroad.losses == ()
+
+
+@pytest.mark.parametrize(
+    ("others", "lost"), [([], []), ([{"googleSearch": {}}], [LossCode.TOOL])], ids=["no", "search"]
+)
+def test_how_google_s_tools_were_laid_out_is_missed_by_nobody(others: Any, lost: Any) -> None:
+    first, second = ({"name": name, "description": "Does it."} for name in ("read", "write"))
+    groups = [{"function_declarations": [first]}, {"functionDeclarations": [second]}]
+    recorded = ASKED | {"tools": groups + others}
+    assert again(gemini, recorded) == recorded
+    abroad = translate(msgspec.json.encode(recorded), source=gemini, target=openai_chat)
+    assert [tool["function"]["name"] for tool in abroad.json["tools"]] == ["read", "write"]
+    assert [loss.code for loss in abroad.losses] == lost

@@ -9,7 +9,7 @@ import pytest
 
 from steno import Request, ToolCall, ToolResultMessage, check_order
 from steno.message import AssistantMessage
-from steno.wire import anthropic_messages, openai_chat
+from steno.wire import anthropic_messages, gemini, openai_chat
 from steno.wire.openai_chat import DIALECTS
 from tests.wire.told import events_of, message_of, sse
 
@@ -162,3 +162,12 @@ def test_another_provider_sees_a_call_like_any_other() -> None:
     _, called, answered = encoded.json["messages"]
     assert called["content"][0]["id"] == answered["content"][0]["tool_use_id"] == "unnamed_1"
     assert encoded.losses == ()
+
+
+@pytest.mark.parametrize(("name", "ours"), [("run", "run"), ("no name at all", ""), ("", "")])
+def test_a_legacy_result_without_its_call_still_tells_which_tool_it_is_of(
+    name: str, ours: str
+) -> None:
+    request = read(ASKED, ANSWERED | {"name": name})
+    sent = gemini.encode_request(request).json["contents"][1]["parts"]
+    assert sent[0]["functionResponse"]["name"] == ours

@@ -509,7 +509,9 @@ def test_a_recorded_request_is_made_of_our_values() -> None:
         "bare",
         "null",
         "get-sum",
+        "open",
     ]
+    assert [tool.strict for tool in request.tools] == [False] * 4  # closing it would change it
     assert request.tool_choice == request.tools[2].name
     request = openai_responses.decode_request(msgspec.json.encode(RECORDED["settings"]))
     assert (request.max_tokens, request.temperature, request.top_p) == (5, 0, None)

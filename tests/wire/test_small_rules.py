@@ -11,6 +11,8 @@ from steno import (
     AssistantMessage,
     ChatMessage,
     InvalidToolCall,
+    Message,
+    Opaque,
     ProtocolError,
     ProviderError,
     Request,
@@ -20,6 +22,7 @@ from steno import (
     ToolDefinition,
     ToolResult,
     Usage,
+    UserMessage,
     map_tool_name,
 )
 from steno.testing.conformance import CallPart, End, Say, Script, SealThinking, Speaker, Think
@@ -261,3 +264,102 @@ def test_examples_of_the_input_of_a_tool_are_kept_and_sent_back(strict: dict[str
     foreign = openai_chat.encode_request(request)
     assert b"input_examples" not in foreign.body
     assert LossCode.EXTRAS in [loss.code for loss in foreign.losses]
+
+
+# -- two calls of one id -------------------------------------------------------------------------
+
+
+def answered(wire: Wire, name: str) -> bytes:
+    """Write a whole answer in which two calls go by the same id."""
+    calls = [("look", {"at": 1}), (name, {"at": 2})]
+    texts = [(called, msgspec.json.encode(input).decode()) for called, input in calls]
+    bodies: dict[str, Any] = {
+        "anthropic_messages": {
+            "content": [
+                {"type": "tool_use", "id": "c1", "name": called, "input": input}
+                for called, input in calls
+            ]
+        },
+        "openai_chat": {
+            "choices": [
+                {
+                    "message": {
+                        "tool_calls": [
+                            {"id": "c1", "function": {"name": called, "arguments": text}}
+                            for called, text in texts
+                        ]
+                    }
+                }
+            ]
+        },
+        "openai_responses": {
+            "status": "completed",
+            "output": [
+                {"type": "function_call", "call_id": "c1", "name": called, "arguments": text}
+                for called, text in texts
+            ],
+        },
+    }
+    return msgspec.json.encode(bodies[wire.NAME])
+
+
+@pytest.mark.parametrize("name", ["look", "read"])
+@pytest.mark.parametrize(
+    "wire", [anthropic_messages, openai_chat, openai_responses], ids=lambda wire: wire.NAME
+)
+def test_two_calls_of_one_id_in_a_whole_answer_stay_two(wire: Wire, name: str) -> None:
+    message = wire.decode_response(answered(wire, name))
+    first, second = message.tool_calls
+    assert (first.id, first.name, first.arguments) == ("c1", "look", '{"at":1}')
+    assert (second.name, second.arguments) == (name, '{"at":2}')
+    assert second.id not in ("", "c1")
+    assert len(message.content) == 2
+
+
+def test_two_calls_of_one_id_in_a_stream_of_anthropic_stay_two() -> None:
+    start = {"type": "tool_use", "id": "c1", "input": {}}
+    blocks: list[dict[str, Any]] = [start | {"name": name} for name in ("a", "b")]
+    events = [
+        event
+        for index, block in enumerate(blocks)
+        for event in (
+            {"type": "content_block_start", "index": index, "content_block": block},
+            {"type": "content_block_stop", "index": index},
+        )
+    ]
+    message = message_of(events_of(anthropic_messages, sse(*events, {"type": "message_stop"})))
+    assert [(call.id, call.name) for call in message.tool_calls] == [("c1", "a"), ("made_up", "b")]
+
+
+# -- chats of OpenAI -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        UserMessage((Opaque(kind="container_upload", raw="{}", origin="anthropic_messages"),)),
+        AssistantMessage(content=(Thinking("Hm."),)),
+    ],
+    ids=["user", "assistant"],
+)
+def test_a_message_of_which_nothing_is_left_is_not_sent_as_null(message: Message) -> None:
+    request = Request(messages=(ChatMessage.user("Hi"), message, ChatMessage.user("Go on")))
+    encoded = openai_chat.encode_request(request)
+    assert [sent["content"] for sent in encoded.json["messages"]] == ["Hi", "Go on"]
+    assert [loss.place for loss in encoded.losses] == ["messages[1].content[0]", "messages[1]"]
+    assert encoded.losses[1].code is LossCode.BLANK
+
+
+def test_a_turn_that_was_recorded_as_null_is_sent_so_again() -> None:
+    body = {"messages": [{"role": "assistant", "content": None}]}
+    request = openai_chat.decode_request(msgspec.json.encode(body))
+    assert openai_chat.encode_request(request).json == body
+
+
+@pytest.mark.parametrize("input", ["", " \n"])
+def test_a_custom_tool_that_got_no_input_is_not_said_to_have_got_an_object(input: str) -> None:
+    call = {"id": "c1", "type": "custom", "custom": {"name": "run", "input": input}}
+    answer = {"choices": [{"message": {"content": None, "tool_calls": [call]}}]}
+    message = openai_chat.decode_response(msgspec.json.encode(answer))
+    request = Request(messages=(ChatMessage.user("Hi"), message))
+    assert openai_chat.encode_request(request).json["messages"][1]["tool_calls"] == [call]

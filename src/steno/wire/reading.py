@@ -17,6 +17,7 @@ from steno.content import Image, ImageData, ImageUrl, Opaque
 from steno.errors import InvalidRequest, InvalidValue
 from steno.json_object import is_json_text, replace_lone_escapes
 from steno.message import Message, UserMessage
+from steno.schema import close_objects
 from steno.tool import ToolDefinition
 from steno.wire.extras import FORM
 from steno.wire.open import NOT_AS_EXPECTED, Rest, explain, text_of
@@ -218,6 +219,14 @@ def tool_of(
         )
     except InvalidValue:
         return None
+
+
+def is_closed(schema: dict[str, Any]) -> bool:
+    """Tell whether a strict tool of ours may have a schema: closing it would not change it."""
+    try:
+        return close_objects(schema) == schema
+    except InvalidValue:  # nested beyond reason
+        return False
 
 
 def take_tools(

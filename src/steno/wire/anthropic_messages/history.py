@@ -23,7 +23,7 @@ from steno.wire.anthropic_messages.shapes import (
 )
 from steno.wire.extras import FORM
 from steno.wire.functions import members_of, take_model, take_settings
-from steno.wire.reading import Members, take_tools, tool_of
+from steno.wire.reading import Members, is_closed, take_tools, tool_of
 from steno.wire.writing import Target
 
 
@@ -114,23 +114,21 @@ def _tool(raw: Raw) -> ToolDefinition | None:
     description = members.take("description", str)
     schema = members.take("input_schema", dict[str, Any])
     strict = members.take("strict", bool)
-    if schema is None:
+    if not schema:
         return None
     if description is None:
         members.note("description", ABSENT)
     elif is_blank(description):
         members.put_back("description", description)
-    if strict is False:
-        members.put_back("strict", False)
+    if strict is False or (strict and not is_closed(schema)):
+        members.put_back("strict", strict)
+        strict = False  # closing it would change it
     if not LEGAL_NAME.fullmatch(name):
         members.note("name", name)
-    made = tool_of(
+    return tool_of(
         name=name,
         description=None if description is None or is_blank(description) else description,
         parameters=schema,
         strict=bool(strict),
         extras=members.extras(NAME),
     )
-    if made is not None and made.parameters != schema:
-        return None  # closing it would change it
-    return made

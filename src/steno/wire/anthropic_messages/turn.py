@@ -91,6 +91,8 @@ class Turn:
         self._open: dict[int, _Block] = {}
         self._kept: dict[int, KeptBlock] = {}
         self._latest = 0
+        self._calls: dict[str, int] = {}
+        """The indexes of calls by their ids."""
 
     @property
     def envelope(self) -> dict[str, Any]:
@@ -282,6 +284,8 @@ class Turn:
             case "tool_use":
                 block.is_call = True
                 id, name = take(members, "id", str), take(members, "name", str)
+                if id and self._calls.setdefault(id, index) != index:
+                    id = None  # two calls of one id, which nobody could answer one by one
                 events.append(ToolCallBegin(index, id, name))
                 block.input = _input_text(members.pop("input", None))
             case _:

@@ -10,7 +10,7 @@ from steno.wire.functions import given, note_not_strict
 from steno.wire.gemini.contents import ContentsWriter
 from steno.wire.gemini.shapes import NAME, PROVIDER
 from steno.wire.gemini.spelling import camel_case, snake_case, spell
-from steno.wire.gemini.tools import declared_name, write_tools
+from steno.wire.gemini.tools import LAYOUT, declared_name, write_tools
 from steno.wire.report import Encoded, Losses
 from steno.wire.writing import Encoder as BaseEncoder
 from steno.wire.writing import MessageWriter, Target, dump
@@ -18,7 +18,7 @@ from steno.wire.writing import MessageWriter, Target, dump
 _CALLING: Final = "functionCallingConfig"
 _OBJECTS: Final = ("generationConfig", "toolConfig", _CALLING)
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-_HOLDING: Final = frozenset({"ANY", "VALIDATED"})
+_HOLDING: Final = ("ANY", "VALIDATED")
 """The modes in which calls keep to the schemas of the tools, by constrained decoding."""
 
 
@@ -74,7 +74,7 @@ def _settings(
     members: dict[str, Any] = {}
     if form.get("model") == "body":
         members["model"] = request.model
-    tools = write_tools(request, form.get("tools"), losses)
+    tools = write_tools(request, form.get("tools", form.get(LAYOUT)), losses)
     if tools is not None:
         others = extras.pop("tools", None) if isinstance(extras.get("tools"), list) else None
         members["tools"] = tools + (others or [])

@@ -6,8 +6,9 @@ is kept as a template, in which the name of a tool stands for its declaration.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -25,7 +26,10 @@ from steno.wire.report import Losses
 from steno.wire.writing import wire_name
 
 Schema = dict[str, Any]
+_Change: TypeAlias = Callable[[str | int], str | int]
 
+LAYOUT: Final = "layout"
+"""The note on how tools of ours were laid out."""
 _GROUP: Final = "functionDeclarations"
 _GROUPS: Final = (_GROUP, snake_case(_GROUP))
 _ANY_SCHEMA: Final = "parametersJsonSchema"
@@ -48,8 +52,17 @@ def read_tools(body: Fields) -> tuple[ToolDefinition, ...]:
         {name: _read_member(name, raw, tools) for name, raw in entry.items()} for entry in entries
     ]
     if not tools or template != [{_GROUP: list(tools)}]:
-        body.form["tools"] = template
+        body.form[LAYOUT if _is_layout(template) else "tools"] = template
     return tuple(tools.values())
+
+
+def _is_layout(template: list[dict[str, Any]]) -> bool:
+    """Tell whether there are only tools of ours in it, so that others miss nothing."""
+    return all(
+        name in _GROUPS and isinstance(value, list) and all(isinstance(each, str) for each in value)
+        for entry in template
+        for name, value in entry.items()
+    )
 
 
 def _is_group_of_objects(entry: dict[str, Raw]) -> bool:
@@ -102,9 +115,12 @@ def _read_tool(declaration: Fields) -> ToolDefinition | None:
 
 def _read_schema(found: Schema, form: dict[str, Any]) -> Schema:
     """Return a schema as JSON Schema has it: types in small letters, an object at the top."""
-    schema: Schema = _with_types(found, _small)
+    counted = _with_counts(found, _count)
+    if counted != found:
+        form["counts"] = "text"
+    schema: Schema = _with_types(counted, _small)
     for name, change in _TYPES.items():
-        if schema != found and _with_types(schema, change) == found:
+        if schema != counted and _with_types(schema, change) == counted:
             form["types"] = name
     if "type" not in schema:
         form["type"] = "absent"
@@ -170,6 +186,8 @@ def _write_tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]
 def _written_schema(schema: Schema, form: dict[str, Any]) -> Schema:
     if form.get("type") == "absent":
         schema = {name: value for name, value in schema.items() if name != "type"}
+    if "counts" in form:
+        schema = _with_counts(schema, str)
     return _with_types(schema, _TYPES[form["types"]]) if "types" in form else schema
 
 
@@ -178,7 +196,12 @@ def _written_schema(schema: Schema, form: dict[str, Any]) -> Schema:
 _INNER: Final = frozenset({"items", "additionalProperties", "not"})
 _LISTS: Final = frozenset({"anyOf", "any_of", "oneOf", "allOf", "prefixItems"})
 _MAPS: Final = frozenset({"properties", "$defs", "defs", "definitions", "patternProperties"})
-
+_TYPE: Final = frozenset({"type"})
+_COUNTS: Final = frozenset(
+    f"{bound}{what}" for bound in ("min", "max") for what in ("Items", "Length", "Properties")
+)
+"""Numbers of 64 bits, which Google's JSON has as text."""
+_is_count: Final = re.compile("0|[1-9][0-9]{0,17}").fullmatch
 
 _NUMBERS: Final = ("", "string", "number", "integer", "boolean", "array", "object", "null")
 """What Google's clients may send numbers for."""
@@ -202,20 +225,33 @@ _TYPES: Final = {"upper": _upper, "number": _number}
 """The other ways to write the types of a schema."""
 
 
-def _with_types(schema: Any, change: Callable[[str | int], str | int]) -> Any:
+def _count(value: str | int) -> str | int:
+    return int(value) if isinstance(value, str) and _is_count(value) else value
+
+
+def _with_types(schema: Any, change: _Change) -> Any:
     """Return a schema with every type written in another way."""
+    return _rewritten(schema, _TYPE, change)
+
+
+def _with_counts(schema: Any, change: _Change) -> Any:
+    """Return a schema with every count written in another way."""
+    return _rewritten(schema, _COUNTS, change)
+
+
+def _rewritten(schema: Any, keywords: frozenset[str], change: _Change) -> Any:
     if not isinstance(schema, dict):
         return schema
     found: Schema = {}
     for name, value in schema.items():
-        if name == "type" and isinstance(value, (str, int)):
+        if name in keywords and isinstance(value, (str, int)):
             found[name] = change(value)
         elif name in _INNER:
-            found[name] = _with_types(value, change)
+            found[name] = _rewritten(value, keywords, change)
         elif name in _LISTS and isinstance(value, list):
-            found[name] = [_with_types(each, change) for each in value]
+            found[name] = [_rewritten(each, keywords, change) for each in value]
         elif name in _MAPS and isinstance(value, dict):
-            found[name] = {key: _with_types(each, change) for key, each in value.items()}
+            found[name] = {key: _rewritten(each, keywords, change) for key, each in value.items()}
         else:
             found[name] = value
     return found

@@ -40,17 +40,27 @@ def read_tool(raw: Raw) -> ToolDefinition | None:
     if unwrapped is None:
         return None
     members, function = unwrapped
-    found: dict[str, Any] = {"description": None, "parameters": None}
-    for name, hint in (("description", str), ("parameters", dict[str, Any])):
-        if function.look(name, hint):
-            found[name] = function.take(name, hint)
-        else:
-            members.note(name, "absent")  # or null, or empty, which stays among the members
+    description = (function.look("description", str) or "").strip()
+    parameters = function.look("parameters", dict[str, Any]) or {}
+    if description:
+        description = function.take("description", str) or ""
+    else:
+        members.note("description", "absent")  # or null, or blank, which stays among the members
+    if parameters.get("type") == "object":
+        function.take("parameters", Raw)
+    else:
+        members.note("parameters", "absent")  # or null, or empty, or without a type
     name = function.take("name", str) or ""
     kept = function.extras(NAME)
     if kept is not None:
         members.put_back("function", kept[NAME])
-    return tool_of(name=name, **found, strict=False, extras=members.extras(NAME))
+    return tool_of(
+        name=name,
+        description=description,
+        parameters=parameters and {"type": "object", **parameters},
+        strict=False,
+        extras=members.extras(NAME),
+    )
 
 
 # -- writing ---------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Any, final
 import msgspec
 from msgspec import Raw
 
-from steno.call import AnyToolCall, ToolCall, build_call
+from steno.call import AnyToolCall, ToolCall, build_call, map_tool_name
 from steno.content import Image, Opaque, Text, Thinking
-from steno.errors import InvalidRequest, InvalidValue
+from steno.errors import InvalidRequest, InvalidTool
 from steno.message import (
     AssistantBlock,
     AssistantMessage,
@@ -21,7 +21,6 @@ from steno.message import (
     UserMessage,
 )
 from steno.request import Request
-from steno.schema import close_objects
 from steno.tool import ToolDefinition
 from steno.wire.functions import (
     take_choice,
@@ -35,7 +34,15 @@ from steno.wire.functions import (
 from steno.wire.open import text_of
 from steno.wire.openai_chat.dialect import COUNTED, INNER, LEGACY, LIMITS, USUAL_ID
 from steno.wire.openai_chat.shapes import LEGAL_NAME, NAME, PROVIDER
-from steno.wire.reading import Members, NewIds, image_of, read_or_keep, take_tools, tool_of
+from steno.wire.reading import (
+    Members,
+    NewIds,
+    image_of,
+    is_closed,
+    read_or_keep,
+    take_tools,
+    tool_of,
+)
 from steno.wire.writing import Target
 
 
@@ -103,18 +110,14 @@ def _tool(raw: Raw) -> ToolDefinition | None:
     kept = (function.extras(NAME) or {}).get(NAME, {})
     if strict is False:
         kept["strict"] = False
-    if description == "":
-        kept["description"] = ""
+    if description is not None and not description.strip():
+        kept["description"], description = description, None  # ours say what they are for
     if parameters is not None and parameters.get("type") != "object":
         kept["parameters"] = parameters  # not every server wants to be told that it is an object
     if name and LEGAL_NAME.fullmatch(name) is None:
         members.note("name", name)
     schema = {"type": "object", **(parameters or {})}
-    try:
-        is_open = bool(strict) and close_objects(schema) != schema
-    except InvalidValue:
-        return None  # nested beyond reason
-    if is_open:
+    if strict and not is_closed(schema):
         kept["strict"], strict = True, False  # closing it would change it
     if kept:
         members.note("function", kept)
@@ -214,10 +217,21 @@ class _History:
         if not id or (name is not None and name != called):
             id = self._new_ids.make()
         message = ToolResultMessage(
-            tool_call_id=id, content=_result_content(members), extras=members.extras(NAME)
+            tool_call_id=id,
+            tool_name=_our_name(name),
+            content=_result_content(members),
+            extras=members.extras(NAME),
         )
         self._open = None
         return message
+
+
+def _our_name(name: str | None) -> str:
+    """Return a name as we would say it: to others it is all that tells of a call that is not here."""
+    try:
+        return map_tool_name(name) if name else ""
+    except InvalidTool:
+        return ""
 
 
 def _call(raw: Raw) -> AnyToolCall:

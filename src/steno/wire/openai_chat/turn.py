@@ -233,9 +233,14 @@ class Turn:
             self._raise_error(choice.rest)
             self._beside.add(choice.rest)
         # Perplexity sends both: in a chunk the message is all so far, in an answer the delta is empty.
-        return (
-            (choice.message if self._is_whole else choice.delta) or choice.delta or choice.message
-        )
+        if not self._is_whole:
+            return choice.delta or choice.message
+        said = choice.message or choice.delta
+        for index, call in enumerate((said and said.tool_calls) or ()):
+            call.index = index
+            if self._places.setdefault(call.id or "", index) != index:
+                call.id = None  # two calls of one id, which nobody could answer one by one
+        return said
 
     def _read_unusual(self, payload: bytes) -> Answer:
         if type(payload) is ErrorPayload:
@@ -318,6 +323,8 @@ class Turn:
             if "arguments" in inner:
                 arguments = text_of(inner.pop("arguments"))  # an object, where a string is due
         extras = parsed_extras(rest) | ({"type": "custom"} if custom else {})
+        if self._is_whole and isinstance(arguments, str) and custom and not arguments.strip():
+            extras[FORM] = {"arguments": arguments}  # an input is text, and without any not `{}`
         if index is None and (extras or inner):
             index = self._find_place(call.id, name)
         events.append(ToolCallDelta(index, call.id, name, arguments))

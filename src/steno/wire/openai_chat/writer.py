@@ -125,7 +125,14 @@ class Writer(MessageWriter):
         for number, block in enumerate(message.content):
             at = f".content[{number}]"
             parts += self._parts(block, at)
+        if not parts:
+            self._note_nothing()
+            return None
         return self._with_content({"role": "user"}, parts, form) | extras
+
+    def _note_nothing(self) -> None:
+        """Note that nothing is left of a message, which is not sent then: servers refuse null."""
+        self.losses.note(LossCode.BLANK, "left out a message with nothing in it")
 
     def _parts(self, block: UserBlock, at: str) -> list[Part]:
         """Write what a user or a tool says."""
@@ -142,7 +149,7 @@ class Writer(MessageWriter):
             case _:
                 assert_never(block)
 
-    def _assistant(self, message: AssistantMessage) -> dict[str, Any]:
+    def _assistant(self, message: AssistantMessage) -> dict[str, Any] | None:
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
         parts: list[Part] = []
@@ -177,7 +184,11 @@ class Writer(MessageWriter):
             members["reasoning_details"] = details
         if calls:
             members["tool_calls"] = calls
-        return members | legacy | extras
+        members |= legacy | extras
+        if message.content and members == {"role": "assistant", "content": None}:
+            self._note_nothing()
+            return None
+        return members
 
     def _thinking(self, block: Thinking, field: str | None, at: str) -> list[str]:
         if block.seal is not None and not self.target.accepts(block.seal):

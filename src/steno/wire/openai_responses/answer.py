@@ -141,6 +141,7 @@ class _Turn:
         if answer.output is None and answer.status is None:
             raise ProtocolError(f"{NAME}: neither output nor status")
         self._teller.about = Raw(data)
+        self._teller.is_whole = True
         self._finish(answer, answer.status, events)
 
     def close(self) -> None:

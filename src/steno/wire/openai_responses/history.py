@@ -41,7 +41,14 @@ from steno.wire.openai_responses.shapes import (
     PROVIDER,
     RESULT,
 )
-from steno.wire.reading import Members, image_of, take_tools, tool_of, whole_message
+from steno.wire.reading import (
+    Members,
+    image_of,
+    is_closed,
+    take_tools,
+    tool_of,
+    whole_message,
+)
 from steno.wire.writing import Target
 
 _OF_THE_MODEL: Final = frozenset(
@@ -92,21 +99,25 @@ def _tool(raw: Raw) -> ToolDefinition | None:
         members.note("absent", absent)
     if name and not LEGAL_NAME.fullmatch(name):
         members.note("name", name)
-    # What is empty stays among the members: our tools have a description and parameters.
+    # What is empty, or has no type, stays among the members: ours have a description and an object.
     if description and description.strip():
         members.take("description", str)
+    else:
+        description = None
     if parameters:
-        members.take("parameters", dict[str, Any])
-    made = tool_of(
+        if parameters.get("type") == "object":
+            members.take("parameters", Raw)
+        parameters = {"type": "object", **parameters}
+        if strict and not is_closed(parameters):
+            members.put_back("strict", strict)
+            strict = False  # closing it would change it
+    return tool_of(
         name=name or "",
         description=description,
         parameters=parameters,
         strict=bool(strict),
         extras=members.extras(NAME),
     )
-    if made is not None and parameters and made.parameters != parameters:
-        return None  # closing it would change it
-    return made
 
 
 # -- messages --------------------------------------------------------------------------------

@@ -69,11 +69,15 @@ class Teller:
         self.about: Raw | None = None
         """The answer as it was last described, without or with its output."""
         self.is_refused = False
+        self.is_whole = False
+        """Whether the answer came at once, so that nothing in it is told again."""
         self._provider = provider
         self._model = model
         self._is_noted = provider == PROVIDER
         self._refusals: dict[int, Said] = {}
         """The words of refusals that are not done, by block."""
+        self._calls: dict[str, int] = {}
+        """The blocks of calls by their ids."""
 
     def tell_delta(self, delta: Delta, events: list[Event]) -> None:
         """Tell more of an item: text, thinking, arguments or a refusal."""
@@ -230,7 +234,8 @@ class Teller:
                 arguments = self.places.words(item, block, CALL).rest(piece.arguments) or None
                 if not item.has_begun:
                     item.has_begun = bool(piece.id and piece.name)
-                    events.append(ToolCallDelta(block, piece.id, piece.name, arguments))
+                    id = self._free_id(piece.id, block)
+                    events.append(ToolCallDelta(block, id, piece.name, arguments))
                 elif arguments:
                     events.append(ToolCallDelta(block, arguments_delta=arguments))
             case Other():
@@ -245,6 +250,11 @@ class Teller:
             events.append(ExtrasAdded(block, extras))
         if isinstance(piece, Call):
             events.append(ToolCallEnd(block, piece.id or None))
+
+    def _free_id(self, id: str, block: int) -> str | None:
+        """Return the id of a call; None if another has it, since nobody could answer them apart."""
+        is_taken = self._calls.setdefault(id, block) != block
+        return None if self.is_whole and is_taken else id
 
     def _target(self) -> Target:
         """Return whom seals are for: the model as it was asked for, else as it calls itself."""
