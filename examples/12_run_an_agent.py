@@ -1,6 +1,6 @@
 """Let an agent mend a project: the offline assistant is the model, all the rest is real.
 
-With `steno.providers.connect("anthropic")` in its place, the rest stays as it is.
+With `steno.providers.connect("anthropic", model="…")` in its place, the rest stays as it is.
 """
 
 import asyncio

@@ -12,6 +12,7 @@ import pytest
 
 from steno.cli import config
 from steno.cli.settings import NAMES, SCALARS, variable_of
+from steno.errors import InvalidValue
 from tests.cli.configured import Places
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "configuration.md"
@@ -133,3 +134,26 @@ def test_the_guide_names_every_setting_and_its_variable() -> None:
     assert [name for name, _ in rows] == list(NAMES)
     for name, variable in rows:
         assert variable == (variable_of(name) if name in SCALARS else "")
+
+
+@pytest.mark.parametrize(
+    ("row", "remedy"),
+    [
+        ('[lab]\nlike = "vllm"', "write [providers.lab]"),
+        ('[lab]\nwire = "openai_chat"', "write [providers.lab]"),
+        ('["my.lab"]\nbase_url = "http://lab.example"', 'write [providers."my.lab"]'),
+    ],
+)
+def test_a_row_of_a_provider_that_stands_alone_is_told_where_it_belongs(
+    here: Places, row: str, remedy: str
+) -> None:
+    here.user_file.write_text(row)
+    with pytest.raises(InvalidValue, match="there is no such setting; ") as caught:
+        run("show")
+    assert str(caught.value).endswith(f"there is no such setting; {remedy}")
+
+
+def test_another_table_is_answered_with_what_there_is(here: Places) -> None:
+    here.user_file.write_text('[modls]\nlab = "x"')
+    with pytest.raises(InvalidValue, match=r"no such setting; do you mean models\?$"):
+        run("show")

@@ -6,10 +6,11 @@ import json
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from steno import Request, StopReason, TextDelta
 from steno.errors import InvalidRequest, ProviderError
-from steno.providers import connect
+from steno.providers import CATALOG, connect, read_vendors
 from steno.providers.endpoint import ENDPOINTS
 from steno.transport.replay import Recorded, ReplayTransport
 from tests.provider.asking import KEY, REQUEST
@@ -211,6 +212,54 @@ def test_a_json_array_is_a_stream_of_gemini() -> None:
 
 
 def test_a_protocol_with_the_model_in_its_path_needs_one() -> None:
-    provider = connect("google", key=KEY, transport=ReplayTransport(()))
-    with pytest.raises(InvalidRequest, match="model must name one"):
+    vendor = replace(CATALOG["google"], needs_model=False)
+    provider = connect(vendor, key=KEY, transport=ReplayTransport(()))
+    with pytest.raises(InvalidRequest, match="model must name one, this protocol has it in"):
         provider.stream(Request(messages=REQUEST.messages))
+
+
+@pytest.mark.parametrize("vendor", [name for name, row in CATALOG.items() if row.needs_model])
+def test_who_serves_many_models_is_not_asked_without_one(vendor: str) -> None:
+    transport = ReplayTransport(())
+    base_url = CATALOG[vendor].base_url or "http://lab.example"
+    provider = connect(vendor, key=KEY, base_url=base_url, transport=transport)
+    with pytest.raises(InvalidRequest) as caught:
+        provider.stream(Request(messages=REQUEST.messages))
+    assert str(caught.value) == (
+        f"request: model must name one of {vendor}; name it there, or pass model to connect"
+    )
+    assert transport.sent == []
+
+
+@pytest.mark.parametrize("vendor", ["llama.cpp", "vllm", "lmstudio", "openrouter"])
+def test_who_has_a_model_of_its_own_is_asked_without_one(vendor: str) -> None:
+    transport = ReplayTransport([Recorded(tuple(CASES["openai"].stream))])
+    provider = connect(vendor, key=KEY, transport=transport)
+    assert run(provider.stream(Request(messages=REQUEST.messages)).collect()).text == "Hello"
+    assert b'"model"' not in transport.sent[0].body
+
+
+def test_whether_a_model_is_needed_is_said_in_a_row() -> None:
+    rows = read_vendors(
+        {
+            "gateway": {"like": "openai", "needs_model": False},
+            "twin": {"like": "openai"},
+        }
+    )
+    assert (rows["gateway"].needs_model, rows["twin"].needs_model) == (False, True)
+
+
+def test_who_answers_at_another_address_may_have_one_model_only() -> None:
+    here = "http://127.0.0.1:8080/v1"
+    transport = ReplayTransport([Recorded(tuple(CASES["openai"].stream))])
+    provider = connect("openai", key=KEY, base_url=here, transport=transport)
+    assert run(provider.stream(Request(messages=REQUEST.messages)).collect()).text == "Hello"
+    rows = read_vendors(
+        {
+            "mine": {"like": "openai", "base_url": here},
+            "strict": {"like": "openai", "base_url": here, "needs_model": True},
+            "azure2": {"like": "azure", "base_url": here},
+        }
+    )
+    needs = {name: row.needs_model for name, row in rows.items() if row.base_url == here}
+    assert needs == {"mine": False, "strict": True, "azure2": True}

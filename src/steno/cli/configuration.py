@@ -7,6 +7,7 @@ the rest is named in the notes. Whatever is wrong is said with its place, and ne
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -58,6 +59,9 @@ _FIELDS: Final = (
     *Capabilities.__struct_fields__,
 )
 """What may stand in the row of a provider."""
+_ROW_MARKS: Final = frozenset({"like", "wire", "base_url"})
+"""One of these is in every row."""
+_BARE_KEY: Final = re.compile(r"[\w-]+", re.ASCII)
 
 
 class Loaded(NamedTuple):
@@ -156,6 +160,7 @@ class _Gathered:
         ignored: list[str] = []
         for key, value in _table(path, inside=project).items():
             place = f"{path}: {on_one_line(key)}"
+            _check_misplaced(key, value, place)
             name = _known(key, place)
             if not (trusted or name in HARMLESS) or (project and name == "trusted_projects"):
                 ignored.append(name)  # it is not even looked at
@@ -285,6 +290,14 @@ def _known(key: str, place: str) -> str:
     if key in NAMES:
         return key
     raise InvalidValue(f"{place}: there is no such setting; {advice(key, NAMES)}")
+
+
+def _check_misplaced(key: str, value: object, place: str) -> None:
+    """Refuse the row of a provider that stands alone. Raises InvalidValue with where it belongs."""
+    if key in NAMES or not isinstance(value, dict) or _ROW_MARKS.isdisjoint(value):
+        return
+    name = key if _BARE_KEY.fullmatch(key) else msgspec.json.encode(on_one_line(key)).decode()
+    raise InvalidValue(f"{place}: there is no such setting; write [providers.{name}]")
 
 
 def _denying(text: str) -> Rule:

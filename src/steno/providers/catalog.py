@@ -24,6 +24,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.openai.com/v1",
             key_variables=("OPENAI_API_KEY",),
+            needs_model=True,
             capabilities=Capabilities(tools=True, thinking=False, strict=True),
         ),
         Vendor(
@@ -33,6 +34,7 @@ CATALOG: Final = {
             base_url="https://api.openai.com/v1",
             provider="openai",
             key_variables=("OPENAI_API_KEY",),
+            # A prompt that is kept there may name the model.
             capabilities=Capabilities(tools=True, thinking=True, strict=True),
         ),
         Vendor(
@@ -42,6 +44,7 @@ CATALOG: Final = {
             base_url="https://api.anthropic.com",
             auth=Auth.X_API_KEY,
             key_variables=("ANTHROPIC_API_KEY",),
+            needs_model=True,
             capabilities=Capabilities(tools=True, vision=True, thinking=True),
         ),
         Vendor(
@@ -51,6 +54,7 @@ CATALOG: Final = {
             base_url="https://generativelanguage.googleapis.com/v1beta",
             auth=Auth.X_GOOG_API_KEY,
             key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+            needs_model=True,
             capabilities=Capabilities(tools=True, thinking=True, strict=False),
         ),
         Vendor(
@@ -61,6 +65,7 @@ CATALOG: Final = {
             provider="openai",
             auth=Auth.API_KEY,
             key_variables=("AZURE_OPENAI_API_KEY",),
+            needs_model=True,
             capabilities=Capabilities(tools=True, strict=True),
         ),
         Vendor(
@@ -69,6 +74,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://openrouter.ai/api/v1",
             key_variables=("OPENROUTER_API_KEY",),
+            # Every account has a default model.
             capabilities=_THINKING,
         ),
         Vendor(
@@ -77,6 +83,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.groq.com/openai/v1",
             key_variables=("GROQ_API_KEY",),
+            needs_model=True,
             capabilities=_HOSTED,
         ),
         Vendor(
@@ -85,6 +92,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.mistral.ai/v1",
             key_variables=("MISTRAL_API_KEY",),
+            needs_model=True,
             capabilities=_HOSTED,
         ),
         Vendor(
@@ -93,6 +101,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.deepseek.com",
             key_variables=("DEEPSEEK_API_KEY",),
+            needs_model=True,
             # Flash models see images, and Pro models do not, says its price list.
             capabilities=Capabilities(tools=True, thinking=True, strict=False),
             context_tokens=1_000_000,  # of all its models, says its price list
@@ -104,6 +113,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.together.ai/v1",
             key_variables=("TOGETHER_API_KEY",),
+            needs_model=True,
             capabilities=_THINKING,
         ),
         Vendor(
@@ -112,6 +122,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.fireworks.ai/inference/v1",
             key_variables=("FIREWORKS_API_KEY",),
+            needs_model=True,
             capabilities=_THINKING,
         ),
         Vendor(
@@ -120,6 +131,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://api.x.ai/v1",
             key_variables=("XAI_API_KEY",),
+            needs_model=True,
             capabilities=Capabilities(tools=True, thinking=False),
         ),
         Vendor(
@@ -129,6 +141,7 @@ CATALOG: Final = {
             base_url="https://api.x.ai/v1",
             provider="xai",
             key_variables=("XAI_API_KEY",),
+            needs_model=True,
             capabilities=_HOSTED,
         ),
         # -- servers of one's own: a key only where somebody set one -----------------------------
@@ -140,6 +153,7 @@ CATALOG: Final = {
             key_variables=("OLLAMA_API_KEY",),
             needs_key=False,
             hint="is it running? ollama serve",
+            needs_model=True,
             capabilities=Capabilities(thinking=True, strict=False),
         ),
         Vendor(

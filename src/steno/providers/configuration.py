@@ -42,6 +42,7 @@ class _Row(Struct, forbid_unknown_fields=True, kw_only=True):
     auth: str | UnsetType = UNSET
     key_variables: tuple[str, ...] | UnsetType = UNSET
     needs_key: bool | UnsetType = UNSET
+    needs_model: bool | UnsetType = UNSET
     headers: dict[str, str] | UnsetType = UNSET
     capabilities: _Capabilities | UnsetType = UNSET
     context_tokens: int | UnsetType = UNSET
@@ -83,6 +84,8 @@ def _read(name: str, row: object, known: Mapping[str, Vendor]) -> Vendor:
         said["capabilities"] = replace(base.capabilities, **_given(said["capabilities"]))
     if "headers" in said:
         said["headers"] = tuple([(key.lower(), text) for key, text in said["headers"].items()])
+    if "base_url" in said:
+        said.setdefault("needs_model", base.needs_model_at(said["base_url"]))
     vendor = replace(base, **{"provider": base.sealer, **said, "name": name})
     endpoint_of(vendor)
     return vendor if dialect is None else replace(vendor, dialect=_dialect(dialect, vendor))

@@ -49,7 +49,7 @@ def connect(
         vendor = vendors[vendor]
     if base_url is not None:
         check_base_url(base_url, vendor.name)
-        vendor = replace(vendor, base_url=base_url)
+        vendor = replace(vendor, base_url=base_url, needs_model=vendor.needs_model_at(base_url))
     if not vendor.base_url:
         raise InvalidValue(f"{vendor.name}.base_url: everybody has one of their own, pass it")
     return HttpProvider(

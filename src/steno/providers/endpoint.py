@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, cast, final
@@ -36,6 +37,8 @@ class Endpoint(NamedTuple):
 
     None where a stream is JSON too, and its decoder takes a whole answer as a short one.
     """
+    mark: re.Pattern[bytes] | None = None
+    """What no stream of this protocol is without, and one of any other is; None if not known."""
 
     def path_for(self, model: str) -> str:
         """Return where requests to a model go. Raises InvalidRequest if it has to be named."""
@@ -68,7 +71,12 @@ def _nothing(_: Vendor) -> dict[str, Any]:
 
 ENDPOINTS: Final = {
     "openai_chat": Endpoint(
-        "/chat/completions", "/models", read_openai, _dialect, whole_event=b"%b"
+        "/chat/completions",
+        "/models",
+        read_openai,
+        _dialect,
+        whole_event=b"%b",
+        mark=re.compile(rb'"choices"'),
     ),
     "openai_responses": Endpoint(
         "/responses",
@@ -76,6 +84,7 @@ ENDPOINTS: Final = {
         read_openai,
         _provider,
         whole_event=b'{"type":"response.completed","response":%b}',
+        mark=re.compile(rb'"(?:response\.[a-z._]+|keepalive)"'),
     ),
     "anthropic_messages": Endpoint(
         "/v1/messages",
@@ -85,12 +94,14 @@ ENDPOINTS: Final = {
         headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
         wants_limit=True,
         whole_event=b'{"type":"message_start","message":%b}',
+        mark=re.compile(rb'"(?:message_start|ping)"'),
     ),
     "gemini": Endpoint(
         "/{model}:streamGenerateContent?alt=sse",
         "/models?pageSize=1000",
         read_gemini,
         _provider,
+        mark=re.compile(rb'"(?:candidates|promptFeedback|usageMetadata)"'),
     ),
     "ollama_chat": Endpoint(
         "/api/chat",
@@ -98,6 +109,7 @@ ENDPOINTS: Final = {
         read_ollama,
         _nothing,
         show_path="/api/show",
+        mark=re.compile(rb'"done"'),
     ),
 }
 """The protocols that vendors are spoken to in, by the name of the wire."""

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import chain, count
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 import msgspec
 
-from steno.errors import ProtocolError, StenoError, Unreachable
-from steno.event import Event
+from steno.content import Opaque
+from steno.errors import CutShort, ProtocolError, StenoError, Unreachable
+from steno.event import BlockAdded, Event
 from steno.message import AssistantMessage
 from steno.ports import Answer, Outgoing
-from steno.providers.fault import Party, is_document, is_page, kind_of
+from steno.providers.fault import Party, add, is_document, is_half_said, is_page, kind_of
 from steno.providers.retry import Retries
 from steno.retell import tell
 from steno.usage import Usage
@@ -28,6 +30,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger("steno.providers")
 
+_MOST_HEARD: Final = 64 * 1024
+"""So much of a body tells whose it is."""
 _LINES_TO_BLANKS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -43,13 +47,18 @@ class Conduct(NamedTuple):
     """From the first byte of the body to the first event; the transport limits all other waits."""
 
     async def persist(self, attempt: Callable[[], Awaitable[T]], whom: str) -> T:
-        """Make an attempt until it succeeds or is of no use. Raises its last StenoError."""
+        """Make an attempt until it succeeds or is of no use. Raises its last StenoError.
+
+        After more than one it says who was asked, and how often.
+        """
         for tried in count():
             try:
                 return await attempt()
             except StenoError as exc:
                 wait_s = self.retries.wait_s(exc, tried, self.jitter())
                 if wait_s is None:
+                    if tried:
+                        add(exc, f"{whom} was asked {tried + 1} times")
                     raise
                 # The kind and no more: what a provider says may echo what it was asked.
                 _log.info("%s: %s, again in %.1f s", whom, type(exc).__name__, wait_s)
@@ -66,6 +75,8 @@ class Reading(NamedTuple):
     model: str | None
     whole_event: bytes | None
     """A whole answer as an event (see `Endpoint`), or None if the decoder of streams takes it."""
+    mark: re.Pattern[bytes] | None
+    """What a stream of the wire cannot be without, if that is known."""
 
     def new_decoder(self) -> StreamDecoder:
         """Begin to read a stream."""
@@ -74,6 +85,10 @@ class Reading(NamedTuple):
     def decode_whole(self, body: bytes) -> AssistantMessage:
         """Read an answer that came at once."""
         return self.wire.decode_response(body, provider=self.provider, model=self.model)
+
+    def may_be(self, heard: bytes) -> bool:
+        """Tell whether a body may be one of this wire, by what came of it so far."""
+        return self.mark is None or self.mark.search(heard) is not None
 
     def hear_whole(self, body: bytes) -> StreamDecoder:
         """Return a decoder that heard a whole answer as a stream: for its envelope, nothing else."""
@@ -104,6 +119,8 @@ class Exchange:
         self._party = party
         self._answer: Answer | None = None
         self._decoder: StreamDecoder | None = None
+        self._heard = b""
+        """What a body begins with, up to its first event."""
         self._is_at_end = False
         self._is_closed = False
         self._beginning: asyncio.Timeout | None = None
@@ -126,7 +143,7 @@ class Exchange:
         self._beginning = beginning = asyncio.timeout(None)
         try:
             async with beginning:
-                return await self._conduct.persist(self._try, self._reading.provider)
+                return await self._conduct.persist(self._try, self._party.vendor.name)
         except TimeoutError:
             if not beginning.expired():
                 raise
@@ -177,7 +194,7 @@ class Exchange:
             if not patience.expired():
                 raise
         except ProtocolError as exc:
-            if not first or not is_document(answer):
+            if not first or not (is_document(answer) or self._is_foreign(exc)):
                 raise
             raise self._party.not_spoken(answer, self._outgoing) from exc
         # Not tried again: who waited for so long would wait for so long once more.
@@ -188,13 +205,26 @@ class Exchange:
         if self._reading.whole_event is not None and _is_json(answer, first):
             return await self._read_whole(answer, first)
         self._decoder = self._reading.new_decoder()
-        events: Iterator[Event] | None = self._decode(first)
-        while events is not None:
-            event = next(events, None)
-            if event is not None:
-                return chain((event,), events)
-            events = await self._read_on(answer)
-        return iter(())
+        self._heard = first
+        events: Iterator[Event] = self._decode(first)
+        held: list[Event] = []
+        while True:
+            for event in events:
+                held.append(event)
+                if not _is_unknown(event) or self._reading.may_be(self._heard):
+                    return chain(held, events)
+            if self._is_at_end:
+                return iter(held)
+            piece = await answer.read()
+            if len(self._heard) < _MOST_HEARD:
+                self._heard += piece[:_MOST_HEARD]
+            events = self._decode(piece)
+
+    def _is_foreign(self, error: ProtocolError) -> bool:
+        """Tell whether all that came before an error was said in another protocol, or in none."""
+        if self._reading.may_be(self._heard):
+            return False
+        return not (isinstance(error, CutShort) and is_half_said(self._heard))
 
     async def _read_on(self, answer: Answer) -> Iterator[Event] | None:
         return None if self._is_at_end else self._decode(await answer.read())
@@ -234,6 +264,11 @@ async def fetch(conduct: Conduct, outgoing: Outgoing, party: Party) -> Any:
         return msgspec.json.decode(b"".join(pieces))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         raise party.not_spoken(answer, outgoing) from None
+
+
+def _is_unknown(event: Event) -> bool:
+    """Tell whether an event is kept because nobody knows what it means."""
+    return isinstance(event, BlockAdded) and isinstance(event.block, Opaque)
 
 
 def _is_json(answer: Answer, first: bytes) -> bool:

@@ -11,7 +11,16 @@ import re
 from typing import Final, NamedTuple
 from urllib.parse import urljoin
 
-from steno.errors import AuthenticationFailed, NotFound, ProtocolError, ProviderError, Unreachable
+import msgspec
+
+from steno.errors import (
+    AuthenticationFailed,
+    NotFound,
+    ProtocolError,
+    ProviderError,
+    StenoError,
+    Unreachable,
+)
 from steno.ports import Answer, Outgoing, without_secrets
 from steno.providers.key import Key
 from steno.providers.vendor import Vendor
@@ -22,6 +31,11 @@ MAX_ERROR_BYTES: Final = 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 _KIND: Final = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 _DOCUMENT: Final = re.compile(r"text/(?:html|plain)|.+[/+](?:json|xml)")
+_BEGINNINGS: Final = (b"data:", b"event:", b"id:", b"retry:", b"{", b"[")
+"""How streams begin, in any protocol."""
+_UNSAID: Final = re.compile(rb"\A(?:\s|:[^\r\n]*)*")
+"""Comments, and the lines between them."""
+_END: Final = re.compile(rb"\r?\n\r?\n").search
 
 
 class Party(NamedTuple):
@@ -50,33 +64,37 @@ class Party(NamedTuple):
     def advise_on_silence(self, error: Unreachable) -> None:
         """Say what to do where nobody answers at all, if that is known of this vendor."""
         if self.vendor.hint:
-            _add(error, self.vendor.hint)
+            add(error, self.vendor.hint)
 
     def not_spoken(self, answer: Answer, outgoing: Outgoing) -> ProtocolError:
         """Make the error of an answer that is neither a stream nor anything else of the protocol."""
         return ProtocolError(
             f"{outgoing.address}: does not speak {self.wire.NAME}; what came"
             f" ({kind_of(answer) or 'without a content type'}) is no answer; check the base URL,"
-            " and what stands between, such as a proxy or a login page"
+            " the wire, and what stands between, such as a proxy or a login page"
         )
 
     def _advise(self, error: ProviderError, outgoing: Outgoing) -> None:
         if error.retry_after_s:
-            _add(error, f"it asks to wait {error.retry_after_s:.10g} s")
+            add(error, f"it asks to wait {error.retry_after_s:.10g} s")
         match error:
             case NotFound() | ProviderError(status=405):
-                _add(error, f"asked {outgoing.address}, check the base URL and the model")
+                add(error, f"asked {outgoing.address}, check the base URL and the model")
             case AuthenticationFailed():
                 is_sent = bool(self.vendor.auth.header(self.key.reveal()))
                 state = "check the key" if is_sent else "no key was sent"
-                _add(error, f"{state}: {self.vendor.key_advice}")
+                add(error, f"{state}: {self.vendor.key_advice}")
             case _:
                 pass
 
 
-def _add(error: ProviderError, advice: str) -> None:
-    error.message = f"{error.message}; {advice}"
-    error.args = (error.message,)
+def add(error: StenoError, advice: str) -> None:
+    """Say more in an error."""
+    said = error.message if isinstance(error, ProviderError) else str(error)
+    text = f"{said}; {advice}"
+    error.args = (text,)
+    if isinstance(error, ProviderError):
+        error.message = text
 
 
 def kind_of(answer: Answer) -> str:
@@ -88,6 +106,28 @@ def kind_of(answer: Answer) -> str:
 def is_page(first: bytes) -> bool:
     """Tell whether a body begins like HTML, whatever it calls itself."""
     return first.removeprefix(_BOM).lstrip()[:14].lower().startswith((b"<!doctype html", b"<html"))
+
+
+def is_half_said(heard: bytes) -> bool:
+    """Tell whether a body may have been cut before it said anything.
+
+    It holds half an event, or comments, which keep a connection alive: so may any stream begin.
+    """
+    said = _UNSAID.sub(b"", heard.removeprefix(_BOM), count=1)
+    if not said:
+        return True
+    is_stream = any(said.startswith(start) or start.startswith(said) for start in _BEGINNINGS)
+    if not is_stream or _END(said):
+        return False
+    return not (_is_json(said) or _is_json(said.splitlines()[0]))
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return True
 
 
 def is_document(answer: Answer) -> bool:

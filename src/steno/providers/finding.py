@@ -128,8 +128,7 @@ async def find_model(
     async with looking(environ, patience) as look:
         if named:
             return await _take(parse_model_name(named, vendors), how, vendors, environ, look)
-        own = [vendor for name, vendor in vendors.items() if name not in CATALOG]
-        looked = await _first_usable(look, dict.fromkeys([*own, *in_order(vendors.values())]))
+        looked = await _first_usable(look, in_order(vendors))
     if not (looked and looked[-1].is_usable):
         looked.append(await look_embedded(bundled))
     if not looked[-1].is_usable:

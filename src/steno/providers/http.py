@@ -111,13 +111,20 @@ class HttpProvider:
             raise InvalidRequest(f"stream: takes a Request(messages=(…,)), not {kind}")
         if not request.model and self.model:
             request = _changed(request, model=self.model)
+        if not request.model and self.vendor.needs_model:
+            remedy = "name it there, or pass model to connect"
+            raise InvalidRequest(f"request: model must name one of {self.vendor.name}; {remedy}")
         request, losses = self._within_limit(request)
         path = self._endpoint.path_for(request.model)
         encoded = self._conversations.encode(request)
         exchange = Exchange(
             self._outgoing("POST", path, encoded.body),
             Reading(
-                self._party.wire, self.vendor.sealer, request.model, self._endpoint.whole_event
+                self._party.wire,
+                self.vendor.sealer,
+                request.model,
+                self._endpoint.whole_event,
+                self._endpoint.mark,
             ),
             conduct=self._conduct,
             party=self._party,

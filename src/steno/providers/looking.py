@@ -14,7 +14,7 @@ from typing import ClassVar, Final, NamedTuple, final
 from urllib.parse import urlsplit
 
 from steno.errors import StenoError
-from steno.ports import Transport
+from steno.providers.catalog import CATALOG
 from steno.providers.connect import connect
 from steno.providers.embedded import EmbeddedProvider, find_bundled_model
 from steno.providers.endpoint import endpoint_of
@@ -32,14 +32,22 @@ EMBEDDED: Final = "embedded"
 OFFLINE: Final = "offline"
 _MOST_DESCRIBED: Final = 8
 _FAMILIES: Final = {
-    "anthropic": re.compile(r"claude-sonnet-[\d-]+"),
-    "deepseek": re.compile(r"deepseek-chat"),
-    "google": re.compile(r"gemini-[\d.]+-pro"),
-    "mistral": re.compile(r"mistral-large-latest"),
-    "openai": re.compile(r"gpt-[\d.]+"),
-    "xai": re.compile(r"grok-[\d.-]+"),
+    "anthropic": (re.compile(r"claude-sonnet-[\d-]+"),),
+    # Its price list names one that is always the newest, which sees images and costs least.
+    "deepseek": (
+        re.compile(r"deepseek-flash"),
+        re.compile(r"deepseek-v[\d.]+-(?:flash|pro)"),
+        re.compile(r"deepseek-chat"),
+    ),
+    "google": (re.compile(r"gemini-[\d.]+-pro"),),
+    "mistral": (re.compile(r"mistral-large-latest"),),
+    "openai": (re.compile(r"gpt-[\d.]+"),),
+    "xai": (re.compile(r"grok-[\d.-]+"),),
 }
-"""Which models of a vendor are all-rounders; the newest that its server lists is taken."""
+"""Which models of a vendor are all-rounders, the best first.
+
+Of the first family that its server lists any of, the newest is taken.
+"""
 _NOT_FOR_CHAT: Final = re.compile(
     r"embed|whisper|tts|transcri|moderation|dall-e|image|audio|realtime|rerank|guard|ocr|sora",
     re.IGNORECASE,
@@ -89,11 +97,17 @@ async def look_around(
 ) -> tuple[Looked, ...]:
     """Look everywhere, in the order in which models are found."""
     async with looking(environ, patience) as look:
-        hosted = await asyncio.gather(*map(look, in_order(vendors.values())))
+        hosted = await asyncio.gather(*map(look, in_order(vendors)))
     return (*hosted, await look_embedded(bundled), await look_offline())
 
 
-def in_order(rows: Iterable[Vendor]) -> Iterator[Vendor]:
+def in_order(vendors: Mapping[str, Vendor]) -> Iterable[Vendor]:
+    """Return whom to ask: first the user's own, then those with a key, then this machine."""
+    own = [vendor for name, vendor in vendors.items() if name not in CATALOG]
+    return dict.fromkeys([*own, *_once_each(vendors.values())])
+
+
+def _once_each(rows: Iterable[Vendor]) -> Iterator[Vendor]:
     """Yield those with a key before those on this machine; a server only in its first protocol."""
     seen: set[tuple[str, str]] = set()
     for vendor in sorted(rows, key=lambda row: not row.needs_key):
@@ -116,7 +130,7 @@ class Look:
     """Asks vendors which models they have."""
 
     def __init__(
-        self, environ: Mapping[str, str], patience: Patience, transport: Transport
+        self, environ: Mapping[str, str], patience: Patience, transport: HttpTransport
     ) -> None:
         self._environ = environ
         self._patience = patience
@@ -130,6 +144,7 @@ class Look:
         is_here = is_loopback(urlsplit(vendor.base_url).hostname or "")
         limit_s = self._patience.own_s if is_here else self._patience.hosted_s
         try:
+            self._transport.prepare()  # it may take longer than all of the patience
             async with asyncio.timeout(limit_s):
                 models = await self._ask(vendor)
         except TimeoutError:
@@ -194,10 +209,10 @@ def _nothing(vendor: Vendor, outcome: str, models: tuple[Model, ...] = ()) -> Lo
 def choose(maker: str, models: Sequence[Model]) -> str:
     """Return the model to take of those that a maker's server lists: empty if none is for talking."""
     usable = [model for model in models if not _NOT_FOR_CHAT.search(model.id)]
-    family = _FAMILIES.get(maker)
-    known = [model.id for model in usable if family is not None and family.fullmatch(model.id)]
-    if known:
-        return max(known, key=_version)
+    for family in _FAMILIES.get(maker, ()):
+        known = [model.id for model in usable if family.fullmatch(model.id)]
+        if known:
+            return max(known, key=_version)
     # Without tools a model can still talk; who knows that it has none comes last.
     usable.sort(key=lambda model: model.capabilities.tools is False)
     return usable[0].id if usable else ""

@@ -85,6 +85,8 @@ class Vendor(Quiet, frozen=True, kw_only=True):
     key_variables: tuple[str, ...] = ()
     """Environment variables that may hold the key; the first that does counts."""
     needs_key: bool = True
+    needs_model: bool = False
+    """Whether every request has to name a model; a server with but one, or a default, asks none."""
     headers: tuple[tuple[str, str], ...] = ()
     """What else is sent along with every request."""
     capabilities: Capabilities = UNKNOWN
@@ -118,6 +120,13 @@ class Vendor(Quiet, frozen=True, kw_only=True):
             tokens: int | None = getattr(self, limit)
             if tokens is not None and tokens < 1:
                 raise InvalidValue(f"{self.name}.{limit}: must be above 0")
+
+    def needs_model_at(self, base_url: str) -> bool:
+        """Tell whether a request has to name a model at another address of this protocol.
+
+        Who answers there may be a server with one model, unless everybody has an own address.
+        """
+        return self.needs_model and self.base_url in ("", base_url)
 
     @property
     def key_advice(self) -> str:

@@ -82,6 +82,13 @@ class HttpTransport:
     def __repr__(self) -> str:
         return f"HttpTransport(limits={self._limits})"
 
+    def prepare(self) -> None:
+        """Do what the first request would wait for, which is up to a second: load the client.
+
+        For those who count how long an answer takes. Raises ImportError where it is missing.
+        """
+        self._open_session()
+
     async def open(self, outgoing: Outgoing) -> HttpAnswer:
         """Send a request and wait for the head of its answer. Raises Unreachable."""
         session = self._open_session()

@@ -1,0 +1,53 @@
+"""Who gave up after several tries says whom was asked, and how often; a log tells of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from steno.errors import CutShort, Overloaded, ProviderError
+from steno.providers import Retries, connect
+from steno.transport.replay import Recorded, ReplayTransport
+from tests.provider.asking import KEY, REQUEST
+from tests.provider.server import run
+
+BUSY = Recorded(
+    (b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}',),
+    529,
+    "application/json",
+)
+NO_KEY = Recorded((b'{"error": {"message": "Who is it?"}}',), 401, "application/json")
+AT_ONCE = Retries(most=2, first_wait_s=0)
+
+
+def test_an_error_after_several_tries_says_who_was_asked_and_how_often() -> None:
+    transport = ReplayTransport([BUSY] * 3)
+    provider = connect("anthropic", key=KEY, transport=transport, retries=AT_ONCE)
+    with pytest.raises(Overloaded) as caught:
+        run(provider.stream(REQUEST).collect())
+    assert str(caught.value) == (
+        "Overloaded; anthropic was asked 3 times (status 529, overloaded_error)"
+    )
+
+
+def test_the_vendor_is_named_and_not_the_maker_of_its_seals() -> None:
+    transport = ReplayTransport([Recorded(())] * 3)
+    provider = connect("openai-responses", key=KEY, transport=transport, retries=AT_ONCE)
+    with pytest.raises(CutShort) as caught:
+        run(provider.stream(REQUEST).collect())
+    assert str(caught.value).endswith("; openai-responses was asked 3 times")
+
+
+def test_a_list_of_models_is_asked_for_again_and_says_so() -> None:
+    transport = ReplayTransport([BUSY, NO_KEY])
+    provider = connect("anthropic", key=KEY, transport=transport, retries=AT_ONCE)
+    with pytest.raises(ProviderError, match="; anthropic was asked 2 times") as caught:
+        run(provider.models())
+    assert caught.value.status == 401
+
+
+def test_an_error_of_the_first_try_does_not_count() -> None:
+    transport = ReplayTransport([NO_KEY])
+    provider = connect("anthropic", key=KEY, transport=transport)
+    with pytest.raises(ProviderError) as caught:
+        run(provider.stream(REQUEST).collect())
+    assert "times" not in str(caught.value)
