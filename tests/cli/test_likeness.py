@@ -360,7 +360,7 @@ def test_a_doubt_changes_nothing_but_what_is_told() -> None:
         "user": "",
         "seed": None,
     }
-    told = heard_as(body, "ollama_chat", "--strict")
+    told = heard_as(body, "ollama_chat", "--strict", "--model", "g-1")
     assert told.status == 0
     assert json.loads(told.out)["model"] == "g-1"
     assert told.err == "steno: this looks like openai_chat: --from openai_chat?\n"

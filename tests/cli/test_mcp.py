@@ -392,6 +392,17 @@ def test_a_resource_is_read_to_stdout_or_a_file(everything: None, project: Path)
     assert part["text"] == text.out
 
 
+def test_a_resource_goes_behind_what_is_in_a_file_that_is_open(
+    everything: None, project: Path
+) -> None:
+    log = project / "log"
+    log.write_text("precious\n")
+    command = [*COMMAND, "mcp", "read", "everything", FEATURES, "-o", "/dev/stdout", "--force"]
+    with log.open("ab") as out:
+        subprocess.run(command, stdout=out, check=True, timeout=60)
+    assert log.read_text(encoding="utf-8").startswith("precious\n# ")
+
+
 def test_a_terminal_gets_one_line_break_behind_a_resource(everything: None) -> None:
     text = steno("mcp", "read", "everything", FEATURES).out
     shown = on_terminal("mcp", "read", "everything", FEATURES, environment={"TERM": "dumb"}).out

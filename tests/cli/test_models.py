@@ -77,7 +77,7 @@ def test_what_can_be_used_is_listed_with_its_name_and_what_it_can() -> None:
     told = steno("models")
     assert told.status == 0
     assert told.err == ""
-    usable, others = told.out.split("\n\n")
+    usable, others, default = told.out.split("\n\n")
     rows = {line.split()[0]: line.split()[1:] for line in usable.splitlines()}
     assert rows["lab/qwen"] == ["32,768", "?", "?", "yes"]
     assert rows["embedded"] == ["8,192", "no", "no", "?", "SmolLM2-135M-Instruct.Q4_1"]
@@ -85,6 +85,27 @@ def test_what_can_be_used_is_listed_with_its_name_and_what_it_can() -> None:
     assert "anthropic   no key; set ANTHROPIC_API_KEY" in others
     assert "google      no key; set GEMINI_API_KEY or GOOGLE_API_KEY" in others
     assert "ollama      127.0.0.1" in others
+    assert default == "used without --model: lab/qwen\n"
+
+
+def test_the_model_that_is_configured_is_the_one_that_is_used(home: Path) -> None:
+    file = home / ".config" / "steno" / "config.toml"
+    file.write_text(f'model = "offline"\n{file.read_text(encoding="utf-8")}', encoding="utf-8")
+    assert steno("models").out.endswith("\n\nused without --model: offline\n")
+    assert "used without" not in steno("models", "--provider", "lab").out
+
+
+def test_the_model_that_is_said_to_be_used_is_the_one_that_is_found() -> None:
+    settings = load_settings().settings
+    found = asyncio.run(find_model(vendors=settings.providers))
+    assert steno("models").out.endswith(f"used without --model: {found.name}\n")
+
+
+def test_other_protocols_of_a_server_are_asked_by_name_and_the_help_says_so() -> None:
+    assert "openai-responses" not in steno("models").out
+    assert "no key; set OPENAI_API_KEY" in steno("models", "--provider", "openai-responses").out
+    told = " ".join(steno("models", "--help").out.split())
+    assert "--provider takes the others too, such as openai-responses." in told
 
 
 def configure(home: Path, more: str) -> None:
@@ -188,6 +209,20 @@ def test_a_provider_that_cannot_be_used_is_a_failure_with_its_reason() -> None:
     told = steno("models", "--provider", "anthropic")
     assert told.status == 1
     assert "no key; set ANTHROPIC_API_KEY" in told.out
+
+
+def test_a_provider_is_named_once_where_it_lists_no_models(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
+    base = 'wire = "lab.lines"\npath = "/talk"\nbase_url = "http://127.0.0.1:9"'
+    configure(home, f"[providers.lines]\n{base}\nneeds_key = false")
+    reason = "where its models are listed is not known"
+    [_, row] = steno("models", "--provider", "lines").out.splitlines()
+    assert row.split(maxsplit=1) == ["lines", reason]
+    assert json.loads(steno("models", "--provider", "lines", "--json").out)["outcome"] == reason
+    told = steno("-p", "Hi", "--model", "lines")
+    assert told.err.startswith(f"steno: --model lines: {reason}")
 
 
 def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:

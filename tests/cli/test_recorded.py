@@ -89,3 +89,71 @@ def test_somebody_at_a_keyboard_is_told_what_is_waited_for() -> None:
     assert told.status == 0
     assert "steno: reading stdin; Ctrl-D ends it (to read a file, name it)\n" in told.out
     assert '"text": "Hi"' in told.out
+
+
+# -- several bodies, and none --------------------------------------------------------------------
+
+ONE_OF = "; these are several values, one a line: give one: sed -n 1p FILE | steno "
+
+
+@pytest.mark.parametrize(
+    ("value", "decode", "convert"),
+    [
+        (REQUEST, "convert --from openai_chat --to WIRE", "convert --from openai_chat --to WIRE"),
+        (ANSWER, "decode --wire openai_chat", "decode --wire openai_chat"),
+        (
+            b'{"model":"m-1","prompt":"Hi","completion":"Ho"}',
+            "decode --wire openai_chat",
+            "convert --from openai_chat --to WIRE",
+        ),
+    ],
+)
+def test_of_several_bodies_one_has_to_be_given(value: bytes, decode: str, convert: str) -> None:
+    for end in (b"\n", b"\r\n", b"\n\n"):
+        for reader, advice in zip(READERS, (decode, convert), strict=True):
+            told = steno(*reader, data=(value + end) * 3)
+            assert (told.status, told.out) == (1, "")
+            assert told.err.endswith(f"{ONE_OF}{advice}\n")
+
+
+def test_of_several_bodies_of_another_wire_that_one_is_named() -> None:
+    told = steno("decode", "--wire", "gemini", data=ANSWER + b"\n" + ANSWER)
+    assert told.err.endswith(f"{ONE_OF}decode --wire openai_chat\n")
+    told = steno("decode", "--wire", "gemini", data=REQUEST + b"\n" + REQUEST)
+    assert told.err.endswith(f"{ONE_OF}convert --from WIRE --to WIRE\n")  # more than one reads it
+
+
+def test_pieces_of_one_answer_are_not_several() -> None:
+    piece = b'{"candidates":[{"content":{"role":"model","parts":[{"text":"Hello"}]}}]}\n'
+    told = steno("decode", "--wire", "gemini", data=piece * 2)
+    assert told.err.endswith("; this looks like a stream: try --stream\n")
+    told = steno("decode", "--wire", "gemini", data=LINES)
+    assert told.err.endswith(": try --wire ollama_chat --stream\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"detail": "Invalid API Key"}, "Invalid API Key"),
+        ({"message": "Forbidden"}, "Forbidden"),
+        ({"message": "No such model", "code": 404, "object": "error"}, "No such model (404)"),
+        ({"msg": "bad\x1b]0;x\x07 key", "type": "auth"}, "bad ]0;x  key (auth)"),
+        ({"detail": [{"msg": "field required"}]}, '[{"msg":"field required"}]'),
+        ({"errors": [{"message": "No route", "code": 7003}]}, "No route (7003)"),
+        ({"errors": ["No route"], "success": False}, '["No route"]'),
+    ],
+)
+@pytest.mark.parametrize("stream", [(), ("--stream",)])
+def test_an_error_in_no_shape_of_the_wire_is_told_in_its_own_words(
+    body: dict[str, object], words: str, stream: tuple[str, ...]
+) -> None:
+    for wire in ("openai_chat", "anthropic_messages", "gemini"):
+        told = steno("decode", "--wire", wire, *stream, data=json.dumps(body).encode())
+        assert (told.status, told.out) == (1, "")
+        assert told.err.endswith(f"; this looks like an error: {words}\n")
+
+
+def test_what_does_not_complain_is_not_called_an_error() -> None:
+    for body in (b'{"detail":null,"ok":true}', b'{"message":{"content":{}}}'):
+        told = steno("decode", "--wire", "openai_chat", data=body)
+        assert told.err == "steno: openai_chat: an answer has choices\n"

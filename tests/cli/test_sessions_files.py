@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from steno.content import Image, ImageBlob, ImageData, ImageUrl, Text
 from steno.entry import ApprovalStatus, Redaction
 from steno.outcome import Outcome
 from steno.store import open_store
-from tests.cli.program import keep_talk, run, steno
+from tests.cli.program import COMMAND, keep_talk, run, steno
 
 FORMATS = ["steno", "jsonl", "audit", "session", "rows", "chat"]
 PICTURE = Image(source=ImageData(b"\x89PNG" * 8_000), mime_type="image/png")
@@ -150,6 +151,23 @@ def test_what_is_no_file_is_never_replaced(address: str, tmp_path: Path) -> None
         f"steno: {tmp_path}/absent/file: cannot be written: No such file or directory; "
         "make room or write elsewhere\n"
     )
+
+
+@pytest.mark.parametrize("option", ["-o", "--report"])
+def test_what_is_open_is_written_to_and_not_replaced(
+    address: str, tmp_path: Path, option: str
+) -> None:
+    keep_talk(address)
+    log = tmp_path / "log"
+    log.write_text("precious\n")
+    arguments = ("sessions", "export", "talk", "--quiet", option, "/dev/stdout")
+    with log.open("ab") as out:
+        subprocess.run([*COMMAND, *arguments], stdout=out, check=True, timeout=60)
+    kept, session, *report = log.read_bytes().splitlines()
+    assert kept == b"precious"
+    assert decode_document(session).id == "talk"
+    assert len(report) == (option == "--report")
+    assert run(*arguments).out.encode() == b"\n".join([session, *report, b""])  # a pipe
 
 
 def test_a_link_is_followed_and_stays_a_link(address: str, tmp_path: Path) -> None:

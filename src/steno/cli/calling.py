@@ -14,7 +14,7 @@ import msgspec
 from steno.call import ToolCall
 from steno.cli.commands import Misused
 from steno.cli.offers import find_tool, tools_at
-from steno.cli.output import writing
+from steno.cli.output import is_shared, write_to_shared, writing
 from steno.cli.paper import Paper, note, print_object
 from steno.cli.serving import Inquiry
 from steno.errors import InvalidArguments, InvalidValue
@@ -51,13 +51,17 @@ async def read(inquiry: Inquiry) -> int:
 def _check_output(output: str | None, *, may_replace: bool) -> None:
     if output is None:
         return
+    if is_shared(Path(output)):  # nothing that is there gets lost
+        return
     if Path(output).exists() and not (may_replace and Path(output).is_file()):
         raise InvalidValue(f"{output}: it is there already; choose another name, or add --force")
 
 
 def _deliver(found: ReadResource, options: argparse.Namespace) -> None:
     data = b"".join(map(bytes_of, found.contents))
-    if options.output is not None:
+    if options.output is not None and is_shared(Path(options.output)):
+        write_to_shared(Path(options.output), data)
+    elif options.output is not None:
         with writing(options.output):
             Path(options.output).write_bytes(data)
     elif options.json:

@@ -50,6 +50,8 @@ def naming(name: str, origin: str) -> Generator[None]:
         rule = str(exc)
         for place in _PLACES:
             rule = rule.removeprefix(place)
+        while name and rule.startswith(f"{name}: "):  # a vendor, named by each who passed it on
+            rule = rule.removeprefix(f"{name}: ")
         told = f"{origin} {on_one_line(name)}: {rule}" if name else str(exc)
         if isinstance(exc, NotFound):
             raise NotFound(told) from exc

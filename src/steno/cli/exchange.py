@@ -7,9 +7,7 @@ import codecs
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
@@ -20,7 +18,7 @@ from steno.chain import verify
 from steno.cli.commands import Misused
 from steno.cli.log import Log
 from steno.cli.lossy import located, report_of, summary_of
-from steno.cli.output import writing
+from steno.cli.output import is_shared, write_file, writing
 from steno.cli.paper import note
 from steno.cli.place import (
     UNREADABLE,
@@ -63,8 +61,8 @@ _BY_ENDING: Final = {
 
 def export_session(options: argparse.Namespace) -> int:
     """Write a session to a file or to stdout."""
-    target = None if options.output in (None, "-") else Path(options.output).resolve()
-    report = None if options.report is None else Path(options.report).resolve()
+    target = None if options.output in (None, "-") else _place(options.output)
+    report = None if options.report is None else _place(options.report)
     files = [file for file in (target, report) if file is not None]
     if len(set(files)) < len(files):
         raise Misused("--report: it is the file of the session; choose another name")
@@ -79,11 +77,11 @@ def export_session(options: argparse.Namespace) -> int:
     if target is None:
         _print(exported.data)
     else:
-        write_file(target, exported.data)
+        write_file(target, exported.data + b"\n")
         if not options.quiet:
             note(f"written: {on_one_line(str(named))} (format {format})")
     if report is not None:
-        write_file(report, report_of(losses, log))
+        write_file(report, report_of(losses, log) + b"\n")
     if not options.quiet:
         for line in summary_of(losses, log):
             print(line, file=sys.stderr)
@@ -171,30 +169,20 @@ def _print(data: bytes) -> None:
         sys.stdout.buffer.write(data + b"\n")
 
 
+def _place(name: str) -> Path:
+    return Path(name) if is_shared(Path(name)) else Path(os.path.realpath(name))
+
+
 def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
     for target in targets:
+        if is_shared(target):  # nothing that is there gets lost
+            continue
         if target.exists() and not may_replace:
             raise InvalidValue(
                 f"{target}: it is there already; choose another name, or add --force"
             )
         if target.exists() and not target.is_file():
             raise InvalidValue(f"{target}: it is not a file; choose another name")
-
-
-def write_file(target: Path, data: bytes) -> None:
-    """Write a file as a whole, or not at all; nobody else may read it."""
-    with writing(str(target)):
-        descriptor, name = tempfile.mkstemp(prefix=".steno-", dir=target.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
 
 
 # -- import ----------------------------------------------------------------------------------

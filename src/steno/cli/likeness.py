@@ -11,6 +11,8 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import msgspec
+
 from steno.content import Opaque
 from steno.errors import StenoError
 from steno.event import BlockAdded, Event, ExtrasAdded
@@ -18,6 +20,7 @@ from steno.message import AssistantMessage
 from steno.request import Request
 from steno.wire import WIRES, Wire, load_wire
 from steno.wire.extras import FORM, extras_for
+from steno.wire.fault import decode_error
 from steno.wire.open import read_as
 from steno.wire.writing import messages_member
 
@@ -39,6 +42,10 @@ _ENOUGH: Final = 1 << 20
 _REQUEST: Final = ".request.postData.text"
 _RESPONSE: Final = ".response.content.text"
 """Where in an entry of a HAR file the bodies are."""
+_COMPLAINTS: Final = ("message", "detail", "details", "errors", "error_description", "msg")
+"""Where servers, and what stands in front of them, say what is wrong, with no `error` around it."""
+_DECODE: Final = "steno decode --wire {}"
+_CONVERT: Final = "steno convert --from {} --to WIRE"
 
 _Measure: TypeAlias = Callable[[Wire, bytes], int | None]
 
@@ -103,6 +110,17 @@ def _request(wire: Wire, data: bytes) -> int | None:
 
 
 def _stream(wire: Wire, data: bytes) -> int | None:
+    number, envelope = _heard(wire, data)
+    return number + bool(envelope.get(_MODEL.get(wire.NAME, ""))) or None
+
+
+def _spoken(wire: Wire, data: bytes) -> int | None:
+    """Measure a stream by what is said in it: many things name a model."""
+    return _heard(wire, data)[0] or None
+
+
+def _heard(wire: Wire, data: bytes) -> tuple[int, Mapping[str, Any]]:
+    """Return how many events of a stream mean anything, and what is said beside them."""
     decoder = wire.StreamDecoder()
     number = 0
     try:
@@ -112,9 +130,8 @@ def _stream(wire: Wire, data: bytes) -> int | None:
             number += _is_understood(event)
     except StenoError:
         if wire.NAME == _OURS:  # which has read members of others' events until then
-            return None
-    names_model = bool(decoder.envelope.get(_MODEL.get(wire.NAME, "")))
-    return number + names_model or None
+            return 0, {}
+    return number, decoder.envelope
 
 
 def _is_understood(event: Event) -> bool:
@@ -213,9 +230,16 @@ def _names_in(value: object) -> Iterator[str]:
 
 def advice_for_decode(data: bytes, wire: str, *, is_stream: bool) -> str | None:
     """Say how an answer can be read that `wire` could not read; None if there is nothing to say."""
+    several = _advice_on_several(data, wire, _DECODE)
+    if several is not None:
+        return several
     found = likeness_of(data)
     if found is None:
-        return _advice_on_lines(data) or _advice_on_file(data, wire, _RESPONSE)
+        return (
+            _advice_on_lines(data)
+            or _advice_on_file(data, wire, _RESPONSE)
+            or _advice_on_error(data)
+        )
     kind, names = found
     name = wire if wire in names else names[0]
     if kind is Kind.REQUEST:
@@ -236,6 +260,9 @@ def advice_for_decode(data: bytes, wire: str, *, is_stream: bool) -> str | None:
 
 def advice_for_convert(data: bytes, wire: str) -> str | None:
     """Say how a request can be read that `wire` could not read; None if there is nothing to say."""
+    several = _advice_on_several(data, wire, _CONVERT)
+    if several is not None:
+        return several
     found = likeness_of(data)
     if found is None:
         return _advice_on_list(data, wire) or _advice_on_file(data, wire, _REQUEST)
@@ -267,15 +294,45 @@ def doubt_about_convert(data: bytes, request: Request, wire: str) -> str | None:
     return f"this looks like {' or '.join(names)}: {todo}"
 
 
+def _advice_on_several(data: bytes, wire: str, command: str) -> str | None:
+    """Say what to do about bodies that stand one a line, and are no events of one stream."""
+    lines = [line for line in data.split(b"\n", 3) if line.strip()][:2]
+    if len(lines) < 2 or not all(read_as(line, dict[str, Any]) for line in lines):
+        return None
+    found = _whole(lines[0])
+    if found is not None:
+        command = _CONVERT if found.kind is Kind.REQUEST else _DECODE
+        if wire not in found.wires:
+            wire = found.wires[0] if len(found.wires) == 1 else "WIRE"
+    elif _best(_measured(_spoken, data)) or _advice_on_lines(data):
+        return None
+    one = f"sed -n 1p FILE | {command.format(wire)}"
+    return f"these are several values, one a line: give one: {one}"
+
+
+def _whole(line: bytes) -> Likeness | None:
+    """Return what a line looks like that says all there is: an event may have an answer's shape."""
+    found = likeness_of(line)
+    match found:
+        case Likeness(Kind.REQUEST):
+            return found
+        case Likeness(Kind.ANSWER, (name, *_)):
+            has_ended = load_wire(name).decode_response(line).raw_stop_reason is not None
+            return found if has_ended else None
+        case _:
+            return None
+
+
 def _advice_on_lines(data: bytes) -> str | None:
     """Say what to do about events whose data alone was kept, one a line."""
+    if not data.lstrip().startswith(b"{"):
+        return None
     framed = b"".join([b"data: %b\n\n" % line for line in data[:_ENOUGH].splitlines() if line])
-    found = likeness_of(framed) if data.lstrip().startswith(b"{") else None
-    if found is None:
+    names = _best(_measured(_spoken, framed))
+    if not names:
         return None
     return (
-        f"these are events of {found.wires[0]} without their frame: "
-        "put it back: sed 's/^/data: /;G' FILE"
+        f"these are events of {names[0]} without their frame: put it back: sed 's/^/data: /;G' FILE"
     )
 
 
@@ -284,6 +341,23 @@ def _advice_on_list(data: bytes, wire: str) -> str | None:
     if wire not in WIRES or not read_as(data, list[dict[str, Any]]):
         return None
     return f"this is a list: put it into a request: jq '{{{messages_member(wire)}: .}}'"
+
+
+def _advice_on_error(data: bytes) -> str | None:
+    """Say what a server has to say in place of an answer."""
+    body = read_as(data, dict[str, Any]) or {}
+    if not any(body.get(name) for name in _COMPLAINTS) or isinstance(body.get("message"), dict):
+        return None  # a message with members is somebody's, and no complaint
+    match body:
+        case {"errors": [dict() as first, *_]}:
+            body = first
+        case {"errors": found} if "message" not in body:
+            body = {"message": found}
+        case _:
+            pass
+    said = decode_error(400, msgspec.json.encode(body))
+    kind = said.code or said.type
+    return f"this looks like an error: {said.message}" + (f" ({kind})" if kind else "")
 
 
 def _advice_on_file(data: bytes, wire: str, place: str) -> str | None:

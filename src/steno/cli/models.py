@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -50,7 +50,9 @@ def add_commands(commands: Commands) -> None:
         "models",
         help="list the models that can be used",
         description="Ask every provider that there is a key or a server for which models it has, "
-        "and list them with what --model takes. '?' stands where nobody says.",
+        "and list them with what --model takes. '?' stands where nobody says. "
+        "A server that is spoken to in several protocols is asked in the first of them; "
+        "--provider takes the others too, such as openai-responses.",
         epilog="example: steno models --provider ollama",
     )
     models.add_argument("--provider", metavar="NAME", help="only those of one provider")
@@ -69,6 +71,8 @@ def _models(options: argparse.Namespace) -> int:
             print_object(msgspec.json.encode(_described(place)))
     else:
         _print(looked)
+        if options.provider is None:
+            _print_default(loaded.settings.model, looked)
     for text in loaded.notes:
         note(on_one_line(text))
     return 0 if any(place.is_usable for place in looked) else _FAILED
@@ -90,6 +94,11 @@ async def _look(wanted: str | None, vendors: Mapping[str, Vendor]) -> Sequence[L
         return (await look(vendor),)
 
 
+def _outcome(place: Looked) -> str:
+    """Return what came of it; whose it is stands beside it."""
+    return place.outcome.removeprefix(f"{place.where}: ")
+
+
 # -- for people ------------------------------------------------------------------------------
 
 
@@ -103,8 +112,17 @@ def _print(looked: Sequence[Looked]) -> None:
         paper.line()
     if others:
         paper.table(
-            _OTHERS, [[on_one_line(place.where), on_one_line(place.outcome)] for place in others]
+            _OTHERS, [[on_one_line(place.where), on_one_line(_outcome(place))] for place in others]
         )
+
+
+def _print_default(configured: str | None, looked: Iterable[Looked]) -> None:
+    """Tell which model is taken where none is named; those who can be asked are in order."""
+    first = next((place for place in looked if place.is_usable), None)
+    found = "" if first is None else model_name(first.where, first.choice)
+    paper = Paper()
+    paper.line()
+    paper.line(f"used without --model: {on_one_line(configured or found)}")
 
 
 def _row(place: Looked, model: Model) -> list[str]:
@@ -127,7 +145,7 @@ def _described(place: Looked) -> dict[str, Any]:
         "provider": place.where,
         "title": place.title,
         "usable": place.is_usable,
-        "outcome": place.outcome,
+        "outcome": _outcome(place),
         "default": model_name(place.where, place.choice) if place.is_usable else None,
         "models": [
             {

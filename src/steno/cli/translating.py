@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -13,14 +13,16 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
-from steno import InvalidRequest, InvalidValue, Request, repair
+from steno import InvalidRequest, InvalidValue, Opaque, Request, check_order, repair
 from steno.cli.commands import Misused
 from steno.cli.likeness import advice_for_convert, doubt_about_convert
-from steno.cli.output import print_json, writing
+from steno.cli.output import is_shared, print_json, write_file, writing
 from steno.cli.paper import note
 from steno.cli.recorded import read_recorded
+from steno.message import Message
+from steno.order import OrderCode
 from steno.printable import on_one_line, printable
-from steno.wire import WIRES, Encoded, Wire, retell
+from steno.wire import WIRES, Encoded, LossCode, Wire, retell
 from steno.wire.extras import is_streamed, take_stream
 from steno.wire.open import read_as
 from steno.wire.writing import messages_member
@@ -29,6 +31,17 @@ LOSSY: Final = 3
 """The exit status where something was lost, and that was forbidden."""
 _ADDRESSED: Final = frozenset(WIRES) - {"chat"}
 """The wires that providers speak, each of which wants to know the model."""
+_OF_OPENAI: Final = frozenset({"openai_chat", "openai_responses"})
+"""The wires of one vendor, between which a model keeps its name."""
+_REFUSED: Final = {
+    OrderCode.CALL_ID_REPEATED: "has two calls of one id",
+    OrderCode.CALL_UNANSWERED: "has a call without a result",
+    OrderCode.RESULT_ORPHANED: "is a result without a call",
+    OrderCode.RESULT_REPEATED: "is a second result of one call",
+    OrderCode.RESULT_EARLY: "is a result before its call",
+    OrderCode.RESULT_LATE: "is a result too far behind its call",
+}
+"""What stands where providers refuse it."""
 
 
 class _Line(NamedTuple):
@@ -58,10 +71,13 @@ def convert(options: argparse.Namespace) -> int:
     if options.model is not None:
         request = replace(request, model=options.model)
     encoded = retell(request, source=source, target=target)
-    report += [_Line(loss.code, loss.place, loss.done) for loss in encoded.losses]
+    report += _lost(encoded, request)
     _tell(report, options.report)
     if target.NAME in WIRES:
         _print_ours(encoded, request, source=source, target=target)
+        if options.model is None and _is_elsewhere(source, target) and request.model:
+            kept = on_one_line(request.model)
+            note(f"request: the model is {kept}, as it was; --model NAME asks another")
     else:
         _print_theirs(encoded.body)
     return LOSSY if options.strict and report else 0
@@ -119,6 +135,12 @@ def _repair(request: Request) -> tuple[Request, list[_Line]]:
 # -- what is no loss, and has to be known ----------------------------------------------------
 
 
+def _is_elsewhere(source: Wire, target: Wire) -> bool:
+    """Tell whether a model will go by another name, or none of the kind be there."""
+    names = {source.NAME, target.NAME}
+    return source is not target and names <= _ADDRESSED and not names <= _OF_OPENAI
+
+
 def _notes(request: Request, body: dict[str, Any], *, source: Wire, target: Wire) -> Iterator[str]:
     """Tell what a body does not say although the request does, or says although it does not."""
     if target.NAME == "gemini":
@@ -136,6 +158,24 @@ def _notes(request: Request, body: dict[str, Any], *, source: Wire, target: Wire
             f"request: max_tokens is {body.get('max_tokens')}, since it names none and "
             "anthropic_messages wants one"
         )
+    if target.NAME in _ADDRESSED:
+        yield from _note_order(request, is_translated=source is not target)
+
+
+def _note_order(request: Request, *, is_translated: bool) -> Iterator[str]:
+    """Tell once what providers refuse, and `--repair` puts right.
+
+    Where a request stays what it was, the call of a result may be with the provider.
+    """
+    issues = [
+        issue
+        for issue in check_order(request.messages)
+        if issue.code in _REFUSED and (is_translated or issue.code is not OrderCode.RESULT_ORPHANED)
+    ]
+    if issues:
+        first = f"messages[{issues[0].position}] {_REFUSED[issues[0].code]}"
+        others = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
+        yield f"request: {first}{others}; providers refuse that: --repair mends it"
 
 
 def _gemini_path(model: str, *, is_stream: bool) -> str:
@@ -153,10 +193,34 @@ def _check_report(report: Path | None, read: str) -> None:
         return
     if str(report) == "-":
         raise Misused("--report: must be a file; without it the losses are told on stderr")
-    if not (report.resolve() if report.is_symlink() else report).parent.is_dir():
+    if not is_shared(report) and not Path(os.path.realpath(report)).parent.is_dir():
         raise Misused("--report: its folder is not there; make it first or write elsewhere")
     if read != "-" and report.exists() and Path(read).exists() and report.samefile(read):
         raise Misused("--report: is the file that is read; choose another name")
+
+
+def _lost(encoded: Encoded, request: Request) -> Iterator[_Line]:
+    """Yield what got lost; of a message that was not understood, whose it was."""
+    roles = {
+        f"messages[{number}].content[0]": role
+        for number, message in enumerate(request.messages)
+        if (role := _strange_role(message)) is not None
+    }
+    for loss in encoded.losses:
+        done = loss.done
+        if loss.code is LossCode.OPAQUE and loss.place in roles:
+            done = f'left out a message of role "{roles[loss.place]}", which is not understood'
+        yield _Line(loss.code, loss.place, done)
+
+
+def _strange_role(message: Message) -> str | None:
+    """Return the role of a message that was kept as a whole, since nobody knows what it says."""
+    match message.content:
+        case (Opaque() as kept,):
+            role = (read_as(kept.raw.encode(), dict[str, Any]) or {}).get("role")
+            return role if isinstance(role, str) else None
+        case _:
+            return None
 
 
 def _tell(report: list[_Line], file: Path | None) -> None:
@@ -164,11 +228,4 @@ def _tell(report: list[_Line], file: Path | None) -> None:
         for line in report:
             print(on_one_line(str(line)), file=sys.stderr)
         return
-    data = msgspec.json.encode([line._asdict() for line in report])
-    if file.exists() and not file.is_file():  # a device or a pipe is not to be replaced
-        with writing(str(file)):
-            file.write_bytes(data + b"\n")
-        return
-    # It knows all stores, and few want a report: it is loaded for those alone.
-    write_file = import_module("steno.cli.exchange").write_file
-    write_file(file.resolve() if file.is_symlink() else file, data)
+    write_file(file, msgspec.json.encode([line._asdict() for line in report]) + b"\n")

@@ -94,6 +94,7 @@ def _add_convert(commands: Commands) -> None:
     )
     parser.add_argument(
         "--model",
+        type=_model,
         metavar="NAME",
         help="the model to ask, instead of the recorded one (of gemini none is recorded: it has "
         "the model in the address)",
@@ -121,7 +122,14 @@ def _wire(name: str) -> Wire:
     try:
         return load_wire(name)
     except InvalidValue as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from exc
+        # Which option it is about is said before it.
+        raise argparse.ArgumentTypeError(str(exc).removeprefix("wire: ")) from exc
+
+
+def _model(name: str) -> str:
+    if not name.strip():
+        raise argparse.ArgumentTypeError("must be the name of a model; or leave it out")
+    return name
 
 
 def _add_input(parser: argparse.ArgumentParser, what: str) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from steno.cli.desk.scene import Scene
-from steno.cli.exchange import DOCUMENT, encode_branch, gather, write_file
+from steno.cli.exchange import DOCUMENT, encode_branch, gather
 from steno.cli.log import Log
 from steno.cli.lossy import located, summary_of
-from steno.cli.output import Unwritable
+from steno.cli.output import Unwritable, write_file
 from steno.errors import InvalidValue, Unavailable
 from steno.formats import PAPERS, Loss
 from steno.identity import utc_now
@@ -85,7 +85,7 @@ def _export(scene: Scene, wanted: _Wanted) -> Reply:
     target = _target(scene.folder, wanted, log)
     data, losses = _written(store, log, branch, wanted.word)
     try:
-        write_file(target, data)
+        write_file(target, data + b"\n")
     except Unwritable as exc:
         raise Unavailable(on_one_line(str(exc))) from exc
     size = counted(len(data) + 1, "byte", "bytes")
