@@ -231,7 +231,8 @@ def is_json_text(text: str) -> bool:
 
 
 _TOKEN: Final = re.compile(
-    r'[ \t\r\n]*+(?:(?P<scalar>"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"'
+    r'[ \t\r\n]*+(?:(?P<scalar>"[^"\\\x00-\x1f]*+'
+    r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*"'
     r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)"
     r"|(?P<mark>[\[\]{},:]))"
 )

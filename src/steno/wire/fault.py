@@ -33,7 +33,9 @@ _OVERFLOW: Final = re.compile(
     r"|exceeds? the (available|maximum)",
     re.IGNORECASE,
 )
-_RETRYABLE: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_NO_ERROR: Final = frozenset({b"", b"null", b"false", b'""', b"{}", b"[]"})
+_STATUS: Final = re.compile(r"[45][0-9]{2}")
+_RETRYABLE: Final = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
 _NO_CREDIT: Final = frozenset(
     {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
 )
@@ -90,6 +92,11 @@ def decode_error(
     )
 
 
+def is_error(member: msgspec.Raw | None) -> bool:
+    """Tell whether a member named `error` says that there was one: some servers send it empty."""
+    return member is not None and bytes(member) not in _NO_ERROR
+
+
 def _judge(severity: int, said: _Said) -> tuple[type[ProviderError], bool]:
     kinds = {said.type, said.code}
     if "context_length_exceeded" in kinds or "exceed_context_size_error" in kinds:
@@ -111,7 +118,7 @@ def _severity(said: _Said) -> int:
     for kind in (said.code, said.type):
         if kind is None:
             continue
-        if kind.isdigit() and 400 <= int(kind) < 600:
+        if _STATUS.fullmatch(kind):
             return int(kind)
         if kind.lower() in _STATUS_OF_TYPE:
             return _STATUS_OF_TYPE[kind.lower()]

@@ -198,7 +198,7 @@ def explain(exc: Exception) -> str:
 
 # -- the slow path ---------------------------------------------------------------------------
 
-_NULL: Final = Raw(b"null")
+NULL: Final = Raw(b"null")
 
 _members = msgspec.json.Decoder(Rest).decode
 _elements = msgspec.json.Decoder(list[Raw]).decode
@@ -250,7 +250,7 @@ def _field_reader(hint: Any) -> Callable[[Raw], Any]:
     cls = nested[0]
 
     def read(text: Raw) -> Any:
-        if text == _NULL:
+        if text == NULL:
             return decode(text)
         if lists:
             return [_read_open(element, cls) for element in _elements(text)]

@@ -44,7 +44,7 @@ from steno.wire.anthropic_messages.shapes import (
     usage_of,
 )
 from steno.wire.extras import FORM
-from steno.wire.fault import decode_error
+from steno.wire.fault import decode_error, is_error
 from steno.wire.open import (
     NOT_AS_EXPECTED,
     Rest,
@@ -145,7 +145,7 @@ class Turn:
         """Add the events of an answer that came at once."""
         members = read_members(mend(data, NAME), NAME)
         kind = take(members, "type", str)
-        if kind == "error" or has(members, "error"):
+        if kind == "error" or is_error(members.get("error")):
             raise decode_error(200, data)
         if not has(members, "content"):
             raise ProtocolError(f"{NAME}: an answer has content")
@@ -209,7 +209,7 @@ class Turn:
             case "ping":
                 pass
             case _:
-                if kind == "error" or has(members, "error"):
+                if kind == "error" or is_error(members.get("error")):
                     raise decode_error(200, payload)
                 raw = Opaque(kind=f"{EVENT}{kind or ''}", raw=mended.decode(), origin=NAME)
                 events.append(BlockAdded(self._latest, raw))
@@ -232,8 +232,9 @@ class Turn:
         """
         tokens = take(members, "usage", dict[str, Any])
         if tokens is not None:
-            self._tokens = _with_news(self._tokens or {}, tokens)
-        self._about = _with_news(self._about, values(members))
+            self._tokens = self._tokens or {}
+            _add_news(self._tokens, tokens)
+        _add_news(self._about, values(members))
         self.stop_reason = read_as(members.get("stop_reason"), str) or self.stop_reason
 
     def _read_delta(self, raw: Raw, payload: bytes, mended: bytes, events: list[Event]) -> None:
@@ -356,10 +357,10 @@ _PARTS: Final[dict[str, tuple[str, Any]]] = {
 }
 
 
-def _with_news(known: dict[str, Any], news: dict[str, Any]) -> dict[str, Any]:
-    return known | {
-        name: value for name, value in news.items() if value is not None or name not in known
-    }
+def _add_news(known: dict[str, Any], news: dict[str, Any]) -> None:
+    for name, value in news.items():
+        if value is not None or name not in known:
+            known[name] = value
 
 
 def _citations(index: int, block: _Block) -> ExtrasAdded:

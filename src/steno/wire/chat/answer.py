@@ -13,7 +13,7 @@ from steno.message import AssistantMessage
 from steno.usage import StopReason, Usage
 from steno.wire.chat.shapes import NAME, PROVIDER, Call, Said, stop_reason_of, usage_of
 from steno.wire.extras import FORM
-from steno.wire.fault import decode_error
+from steno.wire.fault import decode_error, is_error
 from steno.wire.ndjson import LineSplitter
 from steno.wire.open import (
     Rest,
@@ -32,7 +32,6 @@ from steno.wire.stream import assemble, cut_short
 _TEXT: Final = -1
 _BEFORE_CALLS: Final = -2
 """What is counted down from for whole calls: fragments of others are counted up from 0."""
-_NO_ERROR: Final = frozenset({"null", "false", '""'})
 
 _read: Final = reader(Said, NAME)
 
@@ -133,7 +132,7 @@ class _Turn:
 
     def _read_unnamed(self, payload: bytes, rest: Rest, events: list[Event]) -> None:
         """Look for an error, and for content in parts; keep all else."""
-        if "error" in rest and text_of(rest["error"]) not in _NO_ERROR:
+        if is_error(rest.get("error")):
             raise decode_error(200, payload)
         parts = read_as(rest.get("content"), list[Raw])
         if parts is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final, final
 
 import msgspec
@@ -22,7 +23,7 @@ from steno.json_object import replace_lone_escapes
 from steno.message import AssistantMessage
 from steno.usage import StopReason, Usage
 from steno.wire.extras import FORM
-from steno.wire.fault import decode_error
+from steno.wire.fault import decode_error, is_error
 from steno.wire.gathered import Gathered, says_anything
 from steno.wire.gemini.calls import CallReader
 from steno.wire.gemini.framing import BOM, AnswerSplitter
@@ -222,8 +223,10 @@ class _Turn:
 
     @property
     def usage(self) -> Usage | None:
-        """What was counted so far."""
-        return usage_of(self._usage)
+        """What was counted so far, as far as it can be read."""
+        with suppress(ProtocolError):
+            return usage_of(self._usage)
+        return None
 
     def finish(self, events: list[Event]) -> None:
         """Add the end of the turn."""
@@ -236,7 +239,7 @@ class _Turn:
         if sources:
             # Contents of a request have no place for them: they are kept, and not sent.
             events.append(ExtrasAdded(None, {NAME: {FORM: sources}}))
-        events.append(Finished(reason, raw, self.usage))
+        events.append(Finished(reason, raw, usage_of(self._usage)))
 
     def abandon(self, events: list[Event]) -> None:
         """Add what was held back of a turn that will not end any more."""
@@ -254,9 +257,8 @@ class _Turn:
         if mended != payload:
             _restore_halves(payload, answer)
         rest = answer.rest or {}
-        error = bytes(rest.get("error", b"null"))
-        if error != b"null":
-            raise decode_error(200, b'{"error":' + error + b"}")
+        if is_error(rest.get("error")):
+            raise decode_error(200, mended)
         self._about.add(rest)
         for candidate in answer.candidates:
             if candidate.content is not None:

@@ -24,7 +24,7 @@ from steno.content import (
     Thinking,
 )
 from steno.value import Sendable
-from steno.wire.extras import extras_of, take_form
+from steno.wire.extras import extras_of, take_form, take_inner
 from steno.wire.gemini.parts import CALL, SENTINEL, SIGNATURE
 from steno.wire.gemini.shapes import LEGAL_NAME, NAME
 from steno.wire.gemini.spelling import snake_case, spell
@@ -95,7 +95,7 @@ class BlockWriter:
             self.anonymous.ask(call.id, name or "")
         inner = {key: value for key, value in (("id", id), ("name", name)) if value is not None}
         inner |= self._arguments(call, form, at)
-        return spell({CALL: inner | extras.pop(CALL, {})} | signature, form) | extras
+        return spell({CALL: inner | take_inner(extras, CALL)} | signature, form) | extras
 
     def image(self, block: Image, at: str) -> list[Part]:
         """Write an image, if it can be reached."""
@@ -113,7 +113,7 @@ class BlockWriter:
             inner["mimeType"] = block.mime_type
         if not self._is_signed_for_target(form):
             self._take_signature(extras, at)
-        return [spell({name: spell(inner, form) | extras.pop(name, {})}, form) | extras]
+        return [spell({name: spell(inner, form) | take_inner(extras, name)}, form) | extras]
 
     def reference(self, block: FileReference | Resource, at: str) -> dict[str, Any]:
         """Write what was to be resolved; the bytes of a resource are sent as they are."""

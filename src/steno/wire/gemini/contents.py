@@ -16,7 +16,7 @@ from steno.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.wire.extras import extras_of
+from steno.wire.extras import extras_of, take_inner
 from steno.wire.gemini.blocks import BlockWriter, Form, Part
 from steno.wire.gemini.parts import RESULT
 from steno.wire.gemini.shapes import NAME
@@ -169,7 +169,7 @@ class ContentsWriter(MessageWriter):
         if form.get("media") == "object" and len(media) == 1:
             members["parts"] = media[0]
         inner = {key: value for key, value in members.items() if value is not None}
-        part: Part = spell({RESULT: inner | extras.pop(RESULT, {})}, form) | extras
+        part: Part = spell({RESULT: inner | take_inner(extras, RESULT)}, form) | extras
         content: dict[str, Any] = form.get("members", {})
         self._write("user", [part], content, form, joins=self._ends_in_result)
 

@@ -15,7 +15,7 @@ from steno.wire.sse import ErrorPayload, EventSplitter
 
 BOM: Final = b"\xef\xbb\xbf"
 """What some servers put before everything."""
-_BEFORE: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*+")
+_BEFORE: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*")
 _BLANK: Final = b" \t\r\n"
 _DONE: Final = b"[DONE]"
 

@@ -21,7 +21,7 @@ from steno.event import (
 from steno.message import AssistantMessage
 from steno.usage import StopReason
 from steno.wire.extras import FORM
-from steno.wire.fault import decode_error
+from steno.wire.fault import decode_error, is_error
 from steno.wire.ollama_chat.framing import AnswerSplitter
 from steno.wire.ollama_chat.shapes import (
     NAME,
@@ -59,7 +59,6 @@ _decode_spoken: Final = msgspec.json.Decoder(SpokenLine).decode
 _read: Final = reader(Line, NAME)
 _NAMED: Final = frozenset({"role", "content", "thinking", "tool_calls", "images", FORM})
 """Members of a message that we write ourselves."""
-_NO_ERROR: Final = frozenset({"null", "false", '""'})
 
 
 def decode_response(
@@ -230,7 +229,7 @@ class _Turn:
 
     def _read_unnamed(self, payload: bytes, rest: Rest) -> None:
         """Look for an error; keep all else."""
-        if "error" in rest and text_of(rest["error"]) not in _NO_ERROR:
+        if is_error(rest.get("error")):
             raise decode_error(200, payload)
         self._logprobs += _take_list(rest, "logprobs")
         self._unnamed |= rest

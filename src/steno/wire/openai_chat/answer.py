@@ -22,7 +22,7 @@ def decode_response(
     """
     turn = Turn(provider, model, is_whole=True)
     events: list[Event] = []
-    turn.read(data.encode() if isinstance(data, str) else data, events)
+    turn.read(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, events)
     if not turn.has_choices:
         raise ProtocolError(f"{NAME}: an answer has choices")
     turn.finish(events)
@@ -51,6 +51,6 @@ class StreamDecoder(EventStreamDecoder):
 
     def _finish(self, events: list[Event]) -> None:
         if not self._turn.is_finished:
-            if self._turn.stop_reason is None:
+            if not self._turn.stop_reason:  # some servers say it, empty, with every chunk
                 raise cut_short()
             self._turn.finish(events)

@@ -11,6 +11,10 @@ _GROWING: Final = frozenset({"text", "summary", "data"})
 _DETAILS: Final = list[dict[str, Any]]
 
 
+class _Fragments(list[str]):
+    """A text that grows, told apart from lists that a server sends."""
+
+
 def thinking_of(rest: Rest) -> str:
     """Return the words in the details of a message, of servers that say them only there."""
     details = read_as(rest.get("reasoning_details"), _DETAILS) or ()
@@ -24,15 +28,18 @@ def add_detail(details: list[dict[str, Any]], news: dict[str, Any]) -> None:
     if not details or any(last.get(key) != news.get(key) for key in ("type", "index", "id")):
         details.append({})
     for name, value in news.items():
+        known = details[-1].get(name)
         if name in _GROWING and isinstance(value, str):
-            details[-1].setdefault(name, []).append(value)
-        else:
+            if not isinstance(known, _Fragments):
+                known = details[-1][name] = _Fragments()
+            known.append(value)
+        elif known is None or value is not None:
             details[-1][name] = value
 
 
 def joined_detail(detail: dict[str, Any]) -> dict[str, Any]:
     """Return a detail with its fragments put together."""
     return {
-        name: "".join(value) if name in _GROWING and isinstance(value, list) else value
+        name: "".join(value) if isinstance(value, _Fragments) else value
         for name, value in detail.items()
     }

@@ -238,8 +238,10 @@ def _call(raw: Raw) -> AnyToolCall:
     members = Members(raw, "call")
     id = members.take("id", str)
     is_custom = members.look("type", str) == "custom"
-    if not is_custom and members.take("type", str) is None:
-        members.note("type", "absent")
+    if not is_custom and (kind := members.take("type", str)) != "function":
+        members.note("type", kind or "absent")
+        if "function" not in members:
+            members.note("function", "absent")
     inner = Members(members.take("custom" if is_custom else "function", Raw) or b"{}", "call")
     _note_odd_id(members, id)
     return _function_call(id or "", members, inner, "input" if is_custom else "arguments")

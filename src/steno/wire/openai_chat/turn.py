@@ -18,26 +18,26 @@ from steno.event import (
     Finished,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
 )
 from steno.usage import StopReason, Usage
-from steno.wire.extras import FORM
-from steno.wire.fault import decode_error
+from steno.wire.extras import says
+from steno.wire.fault import decode_error, is_error
 from steno.wire.gathered import Gathered
 from steno.wire.open import (
     NOT_AS_EXPECTED,
+    NULL,
     Rest,
     mend,
     parsed,
-    parsed_extras,
     plain,
     read_as,
     reader,
     slow_reader,
     text_of,
 )
+from steno.wire.openai_chat.calls import FIRST_CALL, CallReader
 from steno.wire.openai_chat.details import add_detail, joined_detail, thinking_of
-from steno.wire.openai_chat.dialect import INNER, LEGACY
+from steno.wire.openai_chat.dialect import LEGACY
 from steno.wire.openai_chat.halves import restore_halves
 from steno.wire.openai_chat.shapes import (
     NAME,
@@ -56,16 +56,17 @@ from steno.wire.sse import ErrorPayload
 _TEXT: Final = 0
 _THINKING: Final = 1
 _OTHER: Final = 2
-_FIRST_CALL: Final = 3
-_UNPLACED: Final = 1 << 20
-"""Blocks of words and calls are numbered together, so that a seal or extras find theirs.
-
-In whole answers calls have no index, and some servers leave it out of streams as well.
-"""
-_MOST_INNER: Final = 16
-"""So many members of a function are told; no server has more than one or two."""
 _SPOKEN: Final = frozenset({"data", "transcript"})
 """What of spoken audio comes in fragments."""
+_NAMES: Final = (
+    "id",
+    "object",
+    "created",
+    "model",
+    "system_fingerprint",
+    "service_tier",
+    "provider",
+)
 _SOURCES: Final = "annotations"
 """What comes beside the words, and goes back with them."""
 
@@ -100,13 +101,10 @@ class Turn:
         self._refusal: list[str] = []
         self._details: list[dict[str, Any]] = []
         self._has_thought = False
+        self._text = _TEXT
+        """The block that words go on in."""
         self._other_thinking: list[str] = []
-        self._places: dict[str, int] = {}
-        """The indexes that calls without one got from us, by their ids."""
-        self._place: int | None = None
-        """That of the latest such call; None if it got none yet."""
-        self._place_count = 0
-        self._inner: dict[int, dict[str, Any]] = {}
+        self._calls = CallReader(self._beside, is_whole=is_whole)
 
     @property
     def has_choices(self) -> bool:
@@ -151,7 +149,7 @@ class Turn:
             return None
         match said.content or None, thinking or None, said.tool_calls:
             case str(text), None, None:
-                return Told(TextDelta, _TEXT, text)
+                return Told(TextDelta, self._text, text)
             case None, str(text), None:
                 return Told(ThinkingDelta, _THINKING, text)
             case None, None, [
@@ -162,7 +160,7 @@ class Turn:
                     rest=None,
                 )
             ] if text:
-                return Told(more_arguments, index + _FIRST_CALL, text)
+                return Told(more_arguments, index + FIRST_CALL, text)
             case _:
                 return None
 
@@ -186,17 +184,18 @@ class Turn:
                 elif said.reasoning_content or said.reasoning:
                     self._think(said, events)
                 if said.content:
-                    events.append(TextDelta(_TEXT, said.content))
+                    events.append(TextDelta(self._text, said.content))
                 if said.tool_calls is not None:
                     for call in said.tool_calls:
-                        self._read_call(call, events)
+                        self._calls.read(call, events)
                 if said.refusal:
                     self._refusal.append(said.refusal)
             if choice.finish_reason is not None and choice.index == 0:
-                self.stop_reason = choice.finish_reason
+                self.stop_reason = choice.finish_reason or self.stop_reason or ""
+                self._name(answer)
         if answer.usage is not None:
             self._tokens = answer.usage
-        if not self._is_named:
+        if answer.usage is not None or not self._is_named:
             self._name(answer)
 
     def finish(self, events: list[Event]) -> None:
@@ -220,9 +219,15 @@ class Turn:
         events.append(Finished(reason, self.stop_reason, self.usage))
 
     def _name(self, answer: Answer) -> None:
-        self._is_named = bool(answer.model)
-        if self._first is None or self._is_named:
+        """Keep who answers, from the first chunk that says it; more may come at the end."""
+        first = self._first
+        if first is None or (answer.model and not self._is_named):
             self._first = answer
+            self._is_named = bool(answer.model)
+            return
+        for name in _NAMES:
+            if getattr(first, name) is None:
+                setattr(first, name, getattr(answer, name))
 
     def _choose(self, choice: Choice) -> Said | None:
         """Return what the first choice says; the others are kept for the record."""
@@ -235,12 +240,7 @@ class Turn:
         # Perplexity sends both: in a chunk the message is all so far, in an answer the delta is empty.
         if not self._is_whole:
             return choice.delta or choice.message
-        said = choice.message or choice.delta
-        for index, call in enumerate((said and said.tool_calls) or ()):
-            call.index = index
-            if self._places.setdefault(call.id or "", index) != index:
-                call.id = None  # two calls of one id, which nobody could answer one by one
-        return said
+        return choice.message or choice.delta
 
     def _read_unusual(self, payload: bytes) -> Answer:
         if type(payload) is ErrorPayload:
@@ -280,9 +280,8 @@ class Turn:
             self._tokens = _tokens_of_groq(rest)
 
     def _raise_error(self, rest: Rest) -> None:
-        error = bytes(rest.get("error", b"null"))
-        if error != b"null":
-            raise decode_error(200, b'{"error":' + error + b"}")
+        if is_error(rest.get("error")):
+            raise decode_error(200, b'{"error":' + bytes(rest["error"]) + b"}")
 
     def _think(self, said: Said, events: list[Event], detailed: str = "") -> None:
         """Add what a chunk thinks; what another member says otherwise is kept beside it."""
@@ -295,90 +294,42 @@ class Turn:
 
     def _read_odd(self, said: Said, rest: Rest, events: list[Event]) -> None:
         self._think(said, events, thinking_of(rest))
-        for part in read_as(rest.pop("content", None), _PARTS) or ():
-            self._read_part(part, events)
-        call = rest.pop(LEGACY, None)
-        if call is not None and read_as(call, Rest) is not None:
-            self._read_legacy_call(_read_function(call), events)
-        for detail in read_as(rest.pop("reasoning_details", None), _DETAILS) or ():
-            add_detail(self._details, detail)
+        # What is of another type than these stays with the rest.
+        if (parts := read_as(rest.get("content"), _PARTS)) is not None:
+            del rest["content"]
+            for part in parts:
+                self._read_part(part, events)
+        if read_as(rest.get(LEGACY), Rest) is not None:
+            self._calls.read_legacy(_read_function(rest.pop(LEGACY)), events)
+        if (details := read_as(rest.get("reasoning_details"), _DETAILS)) is not None:
+            del rest["reasoning_details"]
+            for detail in details:
+                add_detail(self._details, detail)
         audio = read_as(rest.get("audio"), _MEMBERS)
         if audio is not None and audio.get("id"):
             self._extras["audio"] = {"id": audio["id"]}  # all that is wanted back
         self._beside.add(rest)
 
-    def _read_call(self, call: Call, events: list[Event]) -> None:
-        index = None if call.index is None else call.index + _FIRST_CALL
-        function = call.function
-        if call.rest is None and function is not None and function.rest is None:
-            if index is None and (call.id or function.name):
-                self._place = self._places.get(call.id or "")
-            events.append(ToolCallDelta(index, call.id, function.name, function.arguments))
-            return
-        rest, inner = call.rest or {}, Rest()
-        custom = read_as(rest.pop("custom", None), _MEMBERS) or {}
-        name, arguments = custom.get("name"), custom.get("input")
-        if function is not None:
-            name, arguments, inner = function.name, function.arguments, function.rest or {}
-            if "arguments" in inner:
-                arguments = text_of(inner.pop("arguments"))  # an object, where a string is due
-        extras = parsed_extras(rest) | ({"type": "custom"} if custom else {})
-        if self._is_whole and isinstance(arguments, str) and custom and not arguments.strip():
-            extras[FORM] = {"arguments": arguments}  # an input is text, and without any not `{}`
-        if index is None and (extras or inner):
-            index = self._find_place(call.id, name)
-        events.append(ToolCallDelta(index, call.id, name, arguments))
-        if index is not None and inner:
-            extras |= self._inner_extras(index, inner)
-        if extras:
-            events.append(ExtrasAdded(index, {NAME: extras}))
-
-    def _inner_extras(self, index: int, inner: Rest) -> dict[str, Any]:
-        """Return extras with all that was told of the function of a call; after too much, none."""
-        known = self._inner.setdefault(index, {})
-        if len(known) >= _MOST_INNER or known.keys() >= inner.keys():
-            self._beside.add(inner)
-            return {}
-        known |= parsed_extras(inner)
-        return {FORM: {INNER: dict(known)}}
-
-    def _find_place(self, id: str | None, name: str | None) -> int:
-        """Return an index for a call that came without one, for what else is told of it."""
-        if id or name:
-            self._place = self._places.get(id or "")
-        if self._place is None:
-            self._place = _UNPLACED + self._place_count
-            self._place_count += 1
-        if id:
-            self._places[id] = self._place
-        return self._place
-
-    def _read_legacy_call(self, call: Function, events: list[Event]) -> None:
-        """Read the only call of a turn, or more of it; it has no id, and goes back without one."""
-        inner = call.rest or {}
-        arguments = call.arguments
-        if "arguments" in inner:
-            arguments = text_of(inner.pop("arguments"))  # an object, where a string is due
-        if call.name or arguments:
-            events.append(ToolCallDelta(_FIRST_CALL, None, call.name, arguments))
-        if call.name:
-            kept = parsed_extras(inner)
-            form = {LEGACY: True} | ({INNER: kept} if kept else {})
-            events.append(ExtrasAdded(_FIRST_CALL, {NAME: {FORM: form}}))
-
     def _read_part(self, raw: Raw, events: list[Event]) -> None:
         """Read a part of the content, of which Mistral sends lists."""
-        part = read_as(raw, dict[str, Any]) or {}
-        text, thoughts = part.get("text"), part.get("thinking")
-        if part.get("type") == "text" and isinstance(text, str):
-            events.append(TextDelta(_TEXT, text))
-        elif part.get("type") == "thinking" and isinstance(thoughts, list):
-            texts = [thought.get("text") for thought in thoughts if isinstance(thought, dict)]
+        part = read_as(raw, _MEMBERS) or {}
+        kind, text, thoughts = part.get("type"), part.get("text"), part.get("thinking")
+        if kind == "text" and isinstance(text, str):
+            events.append(TextDelta(self._text, text))
+            del part["text"]
+        elif kind == "thinking" and isinstance(thoughts, list):
             self._has_thought = True
-            events.append(ThinkingDelta(_THINKING, "".join(filter(None, texts))))
+            words = [thought["text"] for thought in thoughts if _is_text(thought)]
+            events.append(ThinkingDelta(_THINKING, "".join(words)))
+            part["thinking"] = [thought for thought in thoughts if not _is_text(thought)]
         else:
-            block = Opaque(kind=str(part.get("type", "")), raw=text_of(raw), origin=NAME)
+            block = Opaque(kind=str(kind or ""), raw=text_of(raw), origin=NAME)
             events.append(BlockAdded(_OTHER, block))
+            self._text = min(self._text, 0) - 1  # text from here on stands behind it
+            return
+        left = {name: value for name, value in part.items() if name != "type" and says(value)}
+        if left:
+            self._beside.add({"content": Raw(msgspec.json.encode([{"type": kind} | left]))})
 
     def _seal(self) -> Seal:
         model = self._model
@@ -389,6 +340,11 @@ class Turn:
         return Seal(data=data, provider=self._provider, api=NAME, model=model)
 
 
+def _is_text(thought: object) -> bool:
+    return isinstance(thought, dict) and isinstance(thought.get("text"), str)
+
+
 def _tokens_of_groq(rest: Rest) -> Tokens | None:
-    inner = read_as(rest.get("x_groq"), dict[str, Raw]) or {}
-    return _read_tokens(inner["usage"]) if "usage" in inner else None
+    inner = read_as(rest.get("x_groq"), Rest) or {}
+    usage = inner.get("usage", NULL)
+    return None if usage == NULL else _read_tokens(usage)

@@ -222,9 +222,11 @@ class Writer(MessageWriter):
         if is_custom:
             members["type"] = extras.pop("type")
         elif form.get("type") != "absent":
-            members["type"] = "function"
+            members["type"] = form.get("type", "function")
         field = "input" if is_custom else "arguments"
-        members["custom" if is_custom else "function"] = self._function(call, form, at, field=field)
+        function = self._function(call, form, at, field=field)
+        if form.get("function") != "absent":
+            members["custom" if is_custom else "function"] = function
         return merge_extras(members, extras, self.losses, at=at)
 
     def _legacy_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from steno.event import Event, Finished, TextDelta
 from steno.json_object import replace_lone_escapes
 from steno.message import AssistantMessage
 from steno.usage import StopReason
-from steno.wire.fault import decode_error
+from steno.wire.fault import decode_error, is_error
 from steno.wire.open import (
     NOT_AS_EXPECTED,
+    NULL,
     Rest,
     mend,
     parsed,
@@ -31,7 +32,6 @@ from steno.wire.openai_responses.shapes import (
     ENDS,
     KINDS,
     NAME,
-    NULL,
     PROVIDER,
     REPEATED,
     TEXT,
@@ -63,7 +63,9 @@ def decode_response(
     """
     turn = _Turn(provider, model)
     events: list[Event] = []
-    turn.read_whole(data.encode() if isinstance(data, str) else data, events)
+    turn.read_whole(
+        data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, events
+    )
     return assemble(events)
 
 
@@ -136,7 +138,7 @@ class _Turn:
         """Add the events of a whole answer."""
         data = mend(data, NAME)
         answer = _read_answer(data)
-        if answer.error != NULL:
+        if is_error(answer.error):
             raise decode_error(200, b'{"error":' + bytes(answer.error) + b"}")
         if answer.output is None and answer.status is None:
             raise ProtocolError(f"{NAME}: neither output nor status")
@@ -209,7 +211,7 @@ class _Turn:
             self._teller.end_item(members.get("item", NULL), index, events)
         elif kind in KINDS:
             self._read_odd_delta(payload, mended, events)
-        elif members.get("error", NULL) != NULL:
+        elif is_error(members.get("error")):
             raise decode_error(200, mended)
         elif kind in BOOKKEEPING:
             self._read_progress(kind, members, events)
@@ -259,7 +261,7 @@ class _Turn:
         if answer.status is not None and answer.status != "in_progress":
             status = answer.status  # vLLM completes what is incomplete
         self._finish(answer, status, events)
-        if answer.error != NULL:
+        if is_error(answer.error):
             raise decode_error(200, b'{"error":' + bytes(answer.error) + b"}")
         self._raise_fault()
         if status == "failed":

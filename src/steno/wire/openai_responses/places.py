@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import final
 
+from steno.wire.open import NULL
 from steno.wire.openai_responses.item import Piece
 from steno.wire.openai_responses.retold import differ
 from steno.wire.openai_responses.said import Said
-from steno.wire.openai_responses.shapes import NULL, Delta, Head
+from steno.wire.openai_responses.shapes import Delta, Head
 
 
 @final

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from steno.usage import StopReason, Usage
-from steno.wire.open import Open
+from steno.wire.open import NULL, Open
 
 NAME: Final = "openai_responses"
 PROVIDER: Final = "openai"
@@ -31,8 +31,6 @@ CUSTOM: Final = "custom_tool_call"
 """The type of a call whose arguments are any text, its input."""
 RESULT: Final = "function_call_output"
 CUSTOM_RESULT: Final = "custom_tool_call_output"
-
-NULL: Final = Raw(b"null")
 
 TEXT: Final = "response.output_text.delta"
 ARGUMENTS: Final = frozenset(

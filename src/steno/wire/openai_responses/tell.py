@@ -27,7 +27,7 @@ from steno.event import (
 )
 from steno.value import replace_lone_surrogates
 from steno.wire.extras import FORM
-from steno.wire.open import reader, text_of
+from steno.wire.open import NULL, reader, text_of
 from steno.wire.openai_responses.item import Call, Other, Piece, Thought, Words, read_item
 from steno.wire.openai_responses.places import Item, Places
 from steno.wire.openai_responses.retold import is_again, new_extras, with_news, words_of
@@ -39,7 +39,6 @@ from steno.wire.openai_responses.shapes import (
     KINDS,
     MADE_BY,
     NAME,
-    NULL,
     PART,
     PROVIDER,
     REFUSAL,
