@@ -357,3 +357,17 @@ NAME = "odd"
 def encode_request(request, *, stream=None):
     return Encoded(b"one\\n\\x1b]0;x\\x07 \\xff")
 """
+
+
+def test_a_number_that_python_has_no_value_for_is_carried_along() -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":[{"type":"x","n":1e999}]}]}'
+    told = steno("convert", "--from", "openai_chat", "--to", "openai_chat", data=body)
+    assert (told.status, told.err) == (0, "")
+    assert "1e999" in told.out
+
+
+def test_a_signature_that_was_made_up_is_told() -> None:
+    told = convert("gemini", messages=[HI, CALL, RESULT])
+    assert "thoughtSignature" in told.out
+    assert "request: calls are signed skip_thought_signature_validator" in told.err
+    assert "are signed" not in convert("gemini", messages=[HI]).err

@@ -457,3 +457,20 @@ def test_a_reader_that_has_gone_is_no_error_to_talk_about() -> None:
     command = f"{sys.executable} -m steno decode --wire openai_chat --stream | true"
     told = subprocess.run(command, shell=True, input=STREAM, capture_output=True, check=False)
     assert told.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("wire", "body"),
+    [
+        ("openai_chat", b'data: {"other_choices":5,"choices":[%b]}\n\ndata: [DONE]\n\n'),
+        ("gemini", b'{"candidates":[%b,{"index":[]}]}'),
+    ],
+)
+def test_a_server_may_call_anything_another_choice(wire: str, body: bytes) -> None:
+    first = {
+        "openai_chat": b'{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}',
+        "gemini": b'{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}',
+    }
+    told = steno("decode", "--wire", wire, "--stream", "--envelope", data=body % first[wire])
+    assert told.returncode == 0
+    assert json.loads(told.stdout)["message"]["content"][0]["text"] == "a"

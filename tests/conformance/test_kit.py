@@ -113,6 +113,9 @@ def test_the_matrix_of_nothing_is_empty() -> None:
 
 def test_the_command_fails_if_a_wire_does(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", "--wire", "tests.conformance.test_kit:MERGING"]) == 1
+    with pytest.raises(SystemExit) as nothing_to_ask:
+        main(["--only"])
+    assert nothing_to_ask.value.code == 2
     printed = capsys.readouterr().out
     assert printed.splitlines()[0].split() == ["openai_chat"]
     assert "openai_chat · two_calls: calls: expected [('a', 'read'" in printed

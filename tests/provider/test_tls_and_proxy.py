@@ -315,6 +315,8 @@ def test_a_proxy_is_told_without_its_password(address: str, text: str) -> None:
     [
         ("socks5://user:s3cret@p:1", ", not socks5://p:1"),
         ("http://user:s3cret", ""),
+        ("http://user:pa/s3cret@p:1", "; in a password, / ? and # are written %2F %3F and %23"),
+        ("http://user:pa?s3cret@p:1", "; in a password, / ? and # are written %2F %3F and %23"),
         ("http://user:1/s3cret@p:1", "; in a password, / ? and # are written %2F %3F and %23"),
         ("http://user:1#s3cret@p:1", "; in a password, / ? and # are written %2F %3F and %23"),
         ("http://s3cret\x1b[1m@p:1", ""),

@@ -24,7 +24,9 @@ from steno.order import OrderCode
 from steno.printable import on_one_line, printable
 from steno.wire import WIRES, Encoded, LossCode, Wire, retell
 from steno.wire.extras import is_streamed, take_stream
-from steno.wire.open import read_as
+from steno.wire.gathered import says_anything
+from steno.wire.gemini.parts import SENTINEL
+from steno.wire.open import Rest, read_as, text_of
 from steno.wire.writing import messages_member
 
 LOSSY: Final = 3
@@ -95,10 +97,12 @@ def _request_in(data: bytes, source: Wire) -> Request:
 
 def _print_ours(encoded: Encoded, request: Request, *, source: Wire, target: Wire) -> None:
     """Print a body of a wire of ours, and what has to be known about it."""
+    # Only its members: deep inside may be what Python has no value for.
+    body = read_as(encoded.body, Rest) or {}
     if source is not target:
-        _check_messages(encoded.json, target)
+        _check_messages(body, target)
     print_json(encoded.body)
-    for text in _notes(request, encoded.json, source=source, target=target):
+    for text in _notes(request, body, source=source, target=target):
         note(on_one_line(text))
 
 
@@ -111,9 +115,10 @@ def _print_theirs(body: bytes) -> None:
         sys.stdout.buffer.write(printable(body.decode(errors="replace")).encode() + b"\n")
 
 
-def _check_messages(body: dict[str, Any], target: Wire) -> None:
+def _check_messages(body: Rest, target: Wire) -> None:
     """Refuse a body without a message."""
-    if not body.get(messages_member(target.NAME)):
+    messages = body.get(messages_member(target.NAME))
+    if messages is None or not says_anything(messages):
         raise InvalidRequest(
             "request: nothing is left to send; add a message, beside the system prompt, that "
             f"{target.NAME} has words for"
@@ -141,7 +146,7 @@ def _is_elsewhere(source: Wire, target: Wire) -> bool:
     return source is not target and names <= _ADDRESSED and not names <= _OF_OPENAI
 
 
-def _notes(request: Request, body: dict[str, Any], *, source: Wire, target: Wire) -> Iterator[str]:
+def _notes(request: Request, body: Rest, *, source: Wire, target: Wire) -> Iterator[str]:
     """Tell what a body does not say although the request does, or says although it does not."""
     if target.NAME == "gemini":
         if "model" not in body and (request.model or source is not target):
@@ -151,11 +156,13 @@ def _notes(request: Request, body: dict[str, Any], *, source: Wire, target: Wire
                 "request: model and streaming are not in the body but in the address: "
                 f"POST {_gemini_path(request.model, is_stream=bool(is_stream))}"
             )
+        if source is not target and SENTINEL.encode() in bytes(body.get("contents", b"")):
+            yield f"request: calls are signed {SENTINEL}, since gemini refuses those without"
     elif not request.model and source is not target and target.NAME in _ADDRESSED:
         yield "request: it names no model; add --model NAME"
     if target.NAME == "anthropic_messages" and source is not target and not request.max_tokens:
         yield (
-            f"request: max_tokens is {body.get('max_tokens')}, since it names none and "
+            f"request: max_tokens is {text_of(body['max_tokens'])}, since it names none and "
             "anthropic_messages wants one"
         )
     if target.NAME in _ADDRESSED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -195,11 +195,17 @@ def _decode_stream(wire: Wire, data: bytes, options: argparse.Namespace) -> int:
             both = {"message": msgspec.Raw(message), "envelope": envelope}
             message = msgspec.json.encode(both)
         print_json(message)
-    others = [other for name in _CHOICES for other in envelope.get(f"other_{name}", ())]
-    _tell_ignored(len({other.get("index") for other in others if isinstance(other, dict)}))
+    _tell_ignored(_count_others(envelope))
     if fault is not None:
         raise _told(fault)
     return 0
+
+
+def _count_others(envelope: Mapping[str, Any]) -> int:
+    """Return how many other answers were told beside the first; a server may call anything so."""
+    found = [envelope.get(f"other_{name}") for name in _CHOICES]
+    others = [other for some in found if isinstance(some, list) for other in some]
+    return len({str(other.get("index")) for other in others if isinstance(other, dict)})
 
 
 def _event_json(event: Event) -> bytes:

@@ -7,6 +7,7 @@ what a company's proxy is for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final, NamedTuple
@@ -17,6 +18,7 @@ from steno.errors import InvalidValue
 PASSWORD_WANTED: Final = 407
 """The status with which a proxy asks who we are."""
 _PORTS: Final = {"http": 80, "https": 443}
+_CUT_PASSWORD: Final = re.compile(r"[^:/?#]*://[^/?#]*[/?#].*@", re.DOTALL)
 
 
 class Proxy(NamedTuple):
@@ -59,12 +61,12 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:
 def check_proxy(address: str, variable: str | None = None) -> Proxy:
     """Return the proxy at an address. Raises InvalidValue for what is not that of an HTTP proxy."""
     rule = f"{variable or 'proxy'}: must be http:// or https:// with a host"
+    # Else a part of the password would be taken for the host, asked for, and told.
+    if _CUT_PASSWORD.match(address):
+        raise InvalidValue(f"{rule}; in a password, / ? and # are written %2F %3F and %23")
     parts = _take_apart(address)
     if parts is None:
         raise InvalidValue(rule)
-    # Else a part of the password would be taken for the host, asked for, and told.
-    if "@" in parts.path + parts.query + parts.fragment:
-        raise InvalidValue(f"{rule}; in a password, / ? and # are written %2F %3F and %23")
     if parts.scheme not in ("http", "https"):
         raise InvalidValue(f"{rule}, not {parts.scheme}://{_host_and_port(parts)}")
     return Proxy(address, variable)

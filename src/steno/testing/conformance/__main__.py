@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     asked = parser.parse_args(arguments)
     speakers = [*([] if asked.only else SPEAKERS), *asked.wire]
+    if not speakers:
+        parser.error("--only leaves no wire; name one: --wire MODULE:SPEAKER")
     results = _run_streams(speakers) if asked.streams else _run_wires(speakers)
     unasked = (Verdict.CANNOT_SAY,) if asked.reasons else ()
     sys.stdout.write(matrix(results, explained=(Verdict.FAIL, *unasked)))
