@@ -307,3 +307,23 @@ def test_extras_of_gemini_that_are_no_object_are_no_crash(inner: Any) -> None:
 )
 def test_strings_of_deep_json_are_read_by_its_rules(text: str, is_json: bool) -> None:
     assert is_deep_json(text) is is_json
+
+
+@pytest.mark.parametrize("first", ["", '{"x":2}'])
+def test_calls_of_one_id_and_one_name_are_two_if_their_indexes_are(first: str) -> None:
+    def part(index: int, arguments: str, **named: str) -> dict[str, Any]:
+        function = {"arguments": arguments} | ({"name": "f"} if named else {})
+        return chunk(tool_calls=[{"index": index, "function": function} | named])
+
+    rest = [part(1, '{"x":2}')] if not first else []
+    message, _ = heard(part(0, '{"x":', id="c"), part(0, "1}"), part(1, first, id="c"), *rest)
+    assert [call.arguments for call in message.tool_calls] == ['{"x":1}', '{"x":2}']
+
+
+def test_a_call_that_repeats_its_id_and_name_is_one_under_whatever_index() -> None:
+    call = {"id": "c", "function": {"name": "f", "arguments": '{"x":'}}
+    more = {"id": "c", "function": {"name": "f", "arguments": "1}"}}
+    message, _ = heard(
+        chunk(tool_calls=[call | {"index": 0}]), chunk(tool_calls=[more | {"index": 1}])
+    )
+    assert [call.arguments for call in message.tool_calls] == ['{"x":1}']

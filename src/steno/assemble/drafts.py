@@ -130,9 +130,7 @@ def add_extras(found: Extras | None, news: Mapping[str, Mapping[str, Any]]) -> E
 
 
 def is_another(call: Call, index: int | None, name: str | None) -> bool:
-    """Tell whether a server uses one id for two calls: both index and name speak against it."""
-    return (
-        None not in (index, call.index, name, call.name)
-        and index != call.index
-        and name != call.name
-    )
+    """Tell whether a server uses one id for two calls: index and name, or arguments, say so."""
+    if None in (index, call.index, name, call.name) or index == call.index:
+        return False
+    return name != call.name or call.is_complete()
