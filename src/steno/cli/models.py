@@ -94,11 +94,6 @@ async def _look(wanted: str | None, vendors: Mapping[str, Vendor]) -> Sequence[L
         return (await look(vendor),)
 
 
-def _outcome(place: Looked) -> str:
-    """Return what came of it; whose it is stands beside it."""
-    return place.outcome.removeprefix(f"{place.where}: ")
-
-
 # -- for people ------------------------------------------------------------------------------
 
 
@@ -112,7 +107,7 @@ def _print(looked: Sequence[Looked]) -> None:
         paper.line()
     if others:
         paper.table(
-            _OTHERS, [[on_one_line(place.where), on_one_line(_outcome(place))] for place in others]
+            _OTHERS, [[on_one_line(place.where), on_one_line(place.outcome)] for place in others]
         )
 
 
@@ -145,7 +140,7 @@ def _described(place: Looked) -> dict[str, Any]:
         "provider": place.where,
         "title": place.title,
         "usable": place.is_usable,
-        "outcome": _outcome(place),
+        "outcome": place.outcome,
         "default": model_name(place.where, place.choice) if place.is_usable else None,
         "models": [
             {

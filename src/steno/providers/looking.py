@@ -153,7 +153,7 @@ class Look:
             held = variable_with_key(vendor, self._environ)
             return _nothing(vendor, f"the key is in {held}, but {exc}" if held else str(exc))
         except StenoError as exc:
-            return _nothing(vendor, str(exc))
+            return _nothing(vendor, str(exc).removeprefix(f"{vendor.name}: "))
         choice = choose(vendor.sealer, models)
         if not choice:
             return _nothing(vendor, f"{vendor.base_url} lists no model to talk to", models)
