@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from steno.errors import CutShort, Overloaded, ProviderError
+from steno import StopReason
+from steno.errors import ContextOverflow, CutShort, Overloaded, ProviderError, RateLimited
 from steno.providers import Retries, connect
 from steno.transport.replay import Recorded, ReplayTransport
 from tests.provider.asking import KEY, REQUEST
@@ -51,3 +54,51 @@ def test_an_error_of_the_first_try_does_not_count() -> None:
     with pytest.raises(ProviderError) as caught:
         run(provider.stream(REQUEST).collect())
     assert "times" not in str(caught.value)
+
+
+# -- errors inside of a stream -------------------------------------------------------------------
+
+
+def failing(code: str, *before: dict[str, object]) -> Recorded:
+    """Return a stream of Responses that fails, after some events."""
+    error = {"code": code, "message": "boom"}
+    failed = {"type": "response.failed", "response": {"status": "failed", "error": error}}
+    lines = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in (*before, failed)]
+    return Recorded(tuple(lines))
+
+
+@pytest.mark.parametrize(
+    ("code", "cls", "tries"),
+    [
+        ("server_error", Overloaded, 3),
+        ("rate_limit_exceeded", RateLimited, 3),
+        ("context_length_exceeded", ContextOverflow, 1),
+    ],
+)
+def test_an_answer_that_failed_before_it_began_is_an_error(
+    code: str, cls: type[ProviderError], tries: int
+) -> None:
+    transport = ReplayTransport([failing(code)] * 3)
+    provider = connect("openai-responses", key=KEY, transport=transport, retries=AT_ONCE)
+    with pytest.raises(cls, match="boom"):
+        run(provider.stream(REQUEST).collect())
+    assert len(transport.sent) == tries
+
+
+def test_an_answer_that_failed_after_some_words_keeps_them_and_is_an_error() -> None:
+    said = {
+        "type": "response.output_text.delta",
+        "item_id": "m",
+        "output_index": 0,
+        "content_index": 0,
+        "delta": "Hel",
+    }
+    transport = ReplayTransport([failing("server_error", said)] * 3)
+    stream = connect("openai-responses", key=KEY, transport=transport, retries=AT_ONCE).stream(
+        REQUEST
+    )
+    with pytest.raises(Overloaded, match="boom"):
+        run(stream.collect())
+    message = stream.message()
+    assert (message.text, message.stop_reason) == ("Hel", StopReason.ERROR)
+    assert len(transport.sent) == 1

@@ -121,3 +121,46 @@ def test_an_unknown_event_before_the_first_known_one_is_told_in_its_place() -> N
             return [type(await anext(stream)) for _ in range(2)]
 
     assert run(first_two()) == [BlockAdded, TextDelta]
+
+
+EVENTS = [vendor for vendor, case in CASES.items() if case.content_type == "text/event-stream"]
+
+
+@pytest.mark.parametrize("vendor", EVENTS)
+@pytest.mark.parametrize("half", [b"", b'data: {"id":'])
+@pytest.mark.parametrize(
+    "nothing", [b"retry: 3000\n\n", b"id: 1\n\n", b"data:\n\n", b"event: heartbeat\n\n", b": x\r\r"]
+)
+def test_a_stream_that_died_before_it_said_anything_is_asked_for_again(
+    vendor: str, half: bytes, nothing: bytes
+) -> None:
+    provider, transport = at_lab(vendor, nothing + half, kind="text/event-stream")
+    with pytest.raises(CutShort):
+        run(provider.stream(REQUEST).collect())
+    assert len(transport.sent) == 3
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(
+    ("vendor", "body"),
+    [
+        ("google", b"["),
+        ("google", b'[{\n "cand'),
+        ("openai", b'{"choices":[{"index":0,"mess'),
+        ("openai-responses", b'{"output":[{"type":'),
+        ("anthropic", b'{"type":"message","content":[{"ty'),
+        ("ollama", b'{"model":"m","mess'),
+    ],
+)
+def test_json_that_was_cut_is_asked_for_again(vendor: str, body: bytes, kind: str) -> None:
+    provider, transport = at_lab(vendor, body, kind=kind)
+    with pytest.raises(CutShort):
+        run(provider.stream(REQUEST).collect())
+    assert len(transport.sent) == 3
+
+
+@pytest.mark.parametrize("kind", ["", "text/plain", "text/event-stream"])
+@pytest.mark.parametrize("vendor", CASES)
+def test_a_whole_answer_is_read_whatever_it_calls_itself(vendor: str, kind: str) -> None:
+    provider, _ = at_lab(vendor, json.dumps(CASES[vendor].whole).encode(), kind=kind)
+    assert run(provider.stream(REQUEST).collect()).text == "Hello"

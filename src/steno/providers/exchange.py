@@ -17,14 +17,15 @@ import msgspec
 
 from steno.content import Opaque
 from steno.errors import CutShort, ProtocolError, StenoError, Unreachable
-from steno.event import BlockAdded, Event
+from steno.event import BlockAdded, Event, Finished
 from steno.message import AssistantMessage
 from steno.ports import Answer, Outgoing
-from steno.providers.fault import Party, add, is_document, is_half_said, is_page, kind_of
+from steno.providers.fault import BOM, Party, add, is_document, is_half_said, is_page
 from steno.providers.retry import Retries
 from steno.retell import tell
-from steno.usage import Usage
+from steno.usage import StopReason, Usage
 from steno.wire import StreamDecoder, Wire
+from steno.wire.stream import cut_short
 
 T = TypeVar("T")
 
@@ -194,7 +195,7 @@ class Exchange:
             if not patience.expired():
                 raise
         except ProtocolError as exc:
-            if not first or not (is_document(answer) or self._is_foreign(exc)):
+            if not first or not self._is_foreign(answer, exc):
                 raise
             raise self._party.not_spoken(answer, self._outgoing) from exc
         # Not tried again: who waited for so long would wait for so long once more.
@@ -202,7 +203,7 @@ class Exchange:
         raise Unreachable(f"{self._reading.provider}: {rule}", retryable=False)
 
     async def _read_first_event(self, answer: Answer, first: bytes) -> Iterator[Event]:
-        if self._reading.whole_event is not None and _is_json(answer, first):
+        if self._reading.whole_event is not None and _is_json(first):
             return await self._read_whole(answer, first)
         self._decoder = self._reading.new_decoder()
         self._heard = first
@@ -211,6 +212,8 @@ class Exchange:
         while True:
             for event in events:
                 held.append(event)
+                if isinstance(event, Finished) and event.stop_reason is StopReason.ERROR:
+                    return iter([*held, *events])  # what it was follows, and may be tried again
                 if not _is_unknown(event) or self._reading.may_be(self._heard):
                     return chain(held, events)
             if self._is_at_end:
@@ -220,11 +223,11 @@ class Exchange:
                 self._heard += piece[:_MOST_HEARD]
             events = self._decode(piece)
 
-    def _is_foreign(self, error: ProtocolError) -> bool:
+    def _is_foreign(self, answer: Answer, error: ProtocolError) -> bool:
         """Tell whether all that came before an error was said in another protocol, or in none."""
-        if self._reading.may_be(self._heard):
+        if isinstance(error, CutShort) and is_half_said(self._heard):
             return False
-        return not (isinstance(error, CutShort) and is_half_said(self._heard))
+        return is_document(answer) or not self._reading.may_be(self._heard)
 
     async def _read_on(self, answer: Answer) -> Iterator[Event] | None:
         return None if self._is_at_end else self._decode(await answer.read())
@@ -244,7 +247,13 @@ class Exchange:
             pieces.append(await answer.read())
         self._is_at_end = True
         body = b"".join(pieces)
-        message = self._reading.decode_whole(body)
+        self._heard = body[:_MOST_HEARD]
+        try:
+            message = self._reading.decode_whole(body)
+        except ProtocolError:
+            if is_half_said(body):
+                raise cut_short() from None
+            raise
         self._decoder = self._reading.hear_whole(body)
         return tell(message)
 
@@ -271,10 +280,6 @@ def _is_unknown(event: Event) -> bool:
     return isinstance(event, BlockAdded) and isinstance(event.block, Opaque)
 
 
-def _is_json(answer: Answer, first: bytes) -> bool:
-    """Tell whether a whole answer came where a stream was asked for."""
-    kind = kind_of(answer)
-    return (kind == "application/json" or kind.endswith("+json")) and first.lstrip()[:1] in (
-        b"{",
-        b"[",
-    )
+def _is_json(first: bytes) -> bool:
+    """Tell whether a whole answer came where events were asked for, whatever it calls itself."""
+    return first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")

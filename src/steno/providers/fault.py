@@ -28,13 +28,15 @@ from steno.wire import Wire
 
 MAX_ERROR_BYTES: Final = 1024 * 1024
 """What is read of an answer that is an error; the rest explains nothing."""
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
 _KIND: Final = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 _DOCUMENT: Final = re.compile(r"text/(?:html|plain)|.+[/+](?:json|xml)")
 _BEGINNINGS: Final = (b"data:", b"event:", b"id:", b"retry:", b"{", b"[")
 """How streams begin, in any protocol."""
-_UNSAID: Final = re.compile(rb"\A(?:\s|:[^\r\n]*)*")
-"""Comments, and the lines between them."""
+_UNSAID: Final = re.compile(
+    rb"\A(?:\s|(?:(?:retry|id|event)?:|data:(?=[ \t]*[\r\n]))[^\r\n]*(?=[\r\n]|\Z))*"
+)
+"""Comments, and events of which only a number or a name came."""
 _END: Final = re.compile(rb"\r?\n\r?\n").search
 
 
@@ -105,7 +107,7 @@ def kind_of(answer: Answer) -> str:
 
 def is_page(first: bytes) -> bool:
     """Tell whether a body begins like HTML, whatever it calls itself."""
-    return first.removeprefix(_BOM).lstrip()[:14].lower().startswith((b"<!doctype html", b"<html"))
+    return first.removeprefix(BOM).lstrip()[:14].lower().startswith((b"<!doctype html", b"<html"))
 
 
 def is_half_said(heard: bytes) -> bool:
@@ -113,21 +115,24 @@ def is_half_said(heard: bytes) -> bool:
 
     It holds half an event, or comments, which keep a connection alive: so may any stream begin.
     """
-    said = _UNSAID.sub(b"", heard.removeprefix(_BOM), count=1)
+    said = _UNSAID.sub(b"", heard.removeprefix(BOM), count=1)
     if not said:
         return True
     is_stream = any(said.startswith(start) or start.startswith(said) for start in _BEGINNINGS)
     if not is_stream or _END(said):
         return False
-    return not (_is_json(said) or _is_json(said.splitlines()[0]))
+    return said[:1] not in (b"{", b"[") or (_is_cut(said) and _is_cut(said.splitlines()[0]))
 
 
-def _is_json(text: bytes) -> bool:
+def _is_cut(text: bytes) -> bool:
+    """Tell whether JSON is good as far as it goes."""
     try:
         msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return False
-    return True
+    except msgspec.DecodeError as exc:
+        return "truncated" in str(exc)
+    except (UnicodeError, RecursionError):
+        pass
+    return False
 
 
 def is_document(answer: Answer) -> bool:

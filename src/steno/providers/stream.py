@@ -37,6 +37,11 @@ class Source(Protocol):
         ...
 
 
+def _is_end(event: Event) -> bool:
+    """Tell whether the model came to its end; of an error, the error itself has still to come."""
+    return type(event) is Finished and event.stop_reason is not StopReason.ERROR
+
+
 class SourceStream:
     """A stream (`steno.ports.Stream`) of what a source gives."""
 
@@ -63,7 +68,7 @@ class SourceStream:
             while not self._is_over:
                 event = next(self._told, None)
                 if event is not None:
-                    self._has_finished = self._has_finished or type(event) is Finished
+                    self._has_finished = self._has_finished or _is_end(event)
                     return event
                 await self._pull()
         except Exception as exc:

@@ -34,6 +34,7 @@ from steno.wire.openai_responses.shapes import (
     NAME,
     PROVIDER,
     REPEATED,
+    STATUSES,
     TEXT,
     WHOLE,
     WORDS,
@@ -140,8 +141,8 @@ class _Turn:
         answer = _read_answer(data)
         if is_error(answer.error):
             raise decode_error(200, b'{"error":' + bytes(answer.error) + b"}")
-        if answer.output is None and answer.status is None:
-            raise ProtocolError(f"{NAME}: neither output nor status")
+        if answer.output is None and answer.status not in STATUSES:
+            raise ProtocolError(f"{NAME}: neither output nor the status of an answer")
         self._teller.about = Raw(data)
         self._teller.is_whole = True
         self._finish(answer, answer.status, events)

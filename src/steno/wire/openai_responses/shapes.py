@@ -58,6 +58,10 @@ WHOLE: Final = {
     "response.reasoning_summary_text.done": "text",
 }
 """Events that say at once what deltas said before, or should have: the member that says it."""
+STATUSES: Final = frozenset(
+    {"completed", "failed", "in_progress", "cancelled", "queued", "incomplete"}
+)
+"""How an answer may be; many a server says of its health that its status is ok."""
 ENDS: Final = frozenset(
     {
         "response.completed",
