@@ -316,17 +316,27 @@ def test_a_summary_that_cannot_be_made_does_not_stop_the_run(failure: Any) -> No
 
 
 @pytest.mark.requirement("S4-14")
-@pytest.mark.parametrize("target", [None, Target(max_tokens=10**6, max_output_tokens=10)])
+@pytest.mark.parametrize(
+    "target",
+    [
+        None,
+        Target(max_tokens=10**6, max_output_tokens=10),
+        Target(max_tokens=10**6),
+        Target(max_tokens=10**6, context_tokens=10**6),
+    ],
+)
 def test_a_request_that_is_too_long_is_tried_again_with_less(target: Target | None) -> None:
     store = MemoryStore()
     too_long = ContextOverflow("too long", status=400)
     sizes: list[int] = []
+    limits: list[int] = []
 
     def answer(request: Request) -> Any:
         size = sum(len(m.text or "") for m in request.messages)
         if "summary" in (request.messages[-1].text or ""):
             return too_long
         sizes.append(size)
+        limits.append(request.max_tokens or 0)
         return too_long if len(sizes) < 3 else "It fits."
 
     provider = ScriptedProvider(iter(lambda: answer, None))
@@ -334,6 +344,8 @@ def test_a_request_that_is_too_long_is_tried_again_with_less(target: Target | No
     result = run(desk.run("And now?"))
     assert (result.ending, result.text, result.turns) == (Ending.DONE, "It fits.", 1)
     assert sizes[0] > sizes[1] > sizes[2]
+    assert limits[0] >= limits[1] >= limits[2]
+    assert limits[2] <= sizes[2]  # a long answer is not what is too much any more
     assert any("trying again with less" in notice.text for notice in desk.told(Notice))
     desk.check()
 

@@ -185,6 +185,14 @@ def test_no_more_room_is_kept_than_a_model_can_say() -> None:
     ]
 
 
+def test_who_asks_for_a_long_answer_is_still_heard() -> None:
+    entries = log(*[ChatMessage.user("x" * 96) for _ in range(40)])
+    for asked in (5_000, 9_999, 10_000, 50_000):
+        target = Target(context_tokens=10_000, max_tokens=asked)
+        built = ContextBuilder(count=len).build(entries, target)
+        assert (built.changes, built.is_over_budget, built.request.max_tokens) == ((), False, asked)
+
+
 def test_what_was_left_out_comes_back_where_a_model_says_less_at_once() -> None:
     entries = log(*[ChatMessage.user("x" * 96) for _ in range(80)])
     builder, target = ContextBuilder(count=len), Target(context_tokens=10_600)

@@ -347,8 +347,10 @@ class Run:
 
     def _narrow(self, built: Built) -> None:
         """Let the next try be shorter: the provider knows better than our estimate."""
-        room = int(built.tokens * _NARROWER) + (self._target.answer_tokens or 0)
-        self._target = replace(self._target, context_tokens=max(room, 1))
+        room = max(int(built.tokens * _NARROWER), 1)
+        # An answer as long as all else may be what was too much.
+        answer = self._target.answer_tokens and min(self._target.answer_tokens, room)
+        self._target = replace(self._target, context_tokens=room + (answer or 0), max_tokens=answer)
 
     def _check_shorter(self, built: Built, refused: ContextOverflow) -> None:
         """Tell that less is sent than was refused. Raises ContextOverflow if nothing can go."""

@@ -309,6 +309,12 @@ def notes_on(equipment: Equipment, folder: Path) -> Iterator[str]:
     target = equipment.target
     if target.answer_tokens != target.max_tokens:
         yield f"max_tokens: {found.name} says {target.answer_tokens:,} at most, so no more is asked for"
+    if (
+        target.context_tokens is not None
+        and (target.answer_tokens or 0) > target.context_tokens // 2
+    ):
+        reads = f"{found.name} reads {target.context_tokens:,} tokens at once, its answer included"
+        yield f"max_tokens: {reads}; half of that is kept free for the answer"
     home = home_folder(os.environ)
     if home is not None and home.resolve().is_relative_to(folder):
         yield f"{folder}: your home folder is in it, with all that it holds; a project is safer"

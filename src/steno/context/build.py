@@ -367,7 +367,8 @@ def _whole(entry: Entry, bring_back: _BringBack) -> Payload | None:
 
 def _reserve(target: Target, context_tokens: int) -> int:
     if target.answer_tokens is not None:
-        return target.answer_tokens
+        # Who asks for all that the model can read at once still wants to be heard.
+        return min(target.answer_tokens, context_tokens // 2)
     usual = min(_LARGEST_RESERVE, context_tokens // _RESERVED_PART)
     return usual if target.max_output_tokens is None else min(usual, target.max_output_tokens)
 
