@@ -54,7 +54,10 @@ def test_headers_inside_of_a_body_stay() -> None:
         (b" \n", "there is nothing in it; name a file, or pipe the body in"),
         (HEAD, "there is nothing in it; name a file, or pipe the body in"),
         (gzip.compress(ANSWER, mtime=0), "it is compressed (gzip); unpack it first: gzip -dc"),
-        (HEAD + gzip.compress(ANSWER, mtime=0), "it is compressed (gzip); unpack it first: gzip -dc"),
+        (
+            HEAD + gzip.compress(ANSWER, mtime=0),
+            "it is compressed (gzip); unpack it first: gzip -dc",
+        ),
         (b"\x28\xb5\x2f\xfd...", "it is compressed (zstd); unpack it first: zstd -dc"),
         (ANSWER.decode().encode("utf-16"), "it is UTF-16; save it as UTF-8"),
         (json.dumps(ANSWER.decode()).encode(), "it is a JSON string with the body inside"),

@@ -283,11 +283,13 @@ def test_a_report_wants_a_folder_that_is_there(tmp_path: Path) -> None:
         )
 
 
-def test_a_report_takes_the_place_of_a_link_to_nowhere(tmp_path: Path) -> None:
+def test_a_report_is_not_written_where_links_lead_nowhere(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    assert convert("chat", "--report", loop).status == 0
-    assert json.loads(loop.read_bytes())[0]["code"] == "extras"
+    told = convert("chat", "--report", loop)
+    assert (told.status, told.out) == (1, "")
+    assert "cannot be written: Too many levels of symbolic links" in told.err
+    assert loop.is_symlink()
 
 
 def test_a_report_may_have_a_name_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,3 +373,48 @@ def test_a_signature_that_was_made_up_is_told() -> None:
     assert "thoughtSignature" in told.out
     assert "request: calls are signed skip_thought_signature_validator" in told.err
     assert "are signed" not in convert("gemini", messages=[HI]).err
+
+
+def test_a_report_does_not_take_the_place_of_what_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(REQUEST))
+    with file.open("rb") as source:
+        told = subprocess.run(
+            [*COMMAND, *CONVERT, "--report", file],
+            stdin=source,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    assert (told.returncode, told.stdout) == (2, b"")
+    assert b"is the file that is read" in told.stderr
+    assert json.loads(file.read_text()) == REQUEST
+
+
+def test_a_report_that_nobody_reads_is_told(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    told = subprocess.run(
+        [*COMMAND, *CONVERT, "--report", f"/dev/fd/{writing}"],
+        input=json.dumps(REQUEST).encode(),
+        capture_output=True,
+        pass_fds=(writing,),
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert (told.returncode, told.stdout) == (1, b"")
+    assert b"cannot be written: Broken pipe" in told.stderr
+
+
+@pytest.mark.parametrize("content", ["", 5])
+def test_a_message_of_a_known_role_is_not_said_to_be_of_a_strange_one(content: object) -> None:
+    told = convert("gemini", messages=[HI, {"role": "user", "content": content}])
+    assert "role" not in told.err
+    assert "messages[1]" in told.err
+
+
+def test_a_request_without_messages_is_not_said_to_be_a_stream() -> None:
+    told = convert("gemini", messages=[])
+    assert told.status == 1
+    assert "stream" not in told.err

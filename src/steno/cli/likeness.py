@@ -71,7 +71,9 @@ def likeness_of(data: bytes) -> Likeness | None:
     for kind, measure in _MEASURES.items():
         if kind is not Kind.STREAM and not is_object:
             continue
-        names = _best(_measured(measure, data))
+        # What names a model may be anything.
+        is_doubtful = kind is Kind.STREAM and is_object
+        names = _best(_measured(_spoken if is_doubtful else measure, data))
         if names:
             return Likeness(kind, names)
     return None

@@ -6,6 +6,7 @@ a device, a pipe, and what a process has open, by whatever name it goes (`/dev/s
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -65,7 +66,7 @@ def write_file(target: Path, data: bytes) -> None:
         if is_shared(target):
             write_to_shared(target, data)
         else:
-            _replace(Path(os.path.realpath(target)), data)
+            _replace(_followed(target), data)
 
 
 def is_shared(target: Path) -> bool:
@@ -83,8 +84,21 @@ def write_to_shared(target: Path, data: bytes) -> None:
         # One that is ours is used as it is: opened anew, it would begin elsewhere in the file.
         own = _own_descriptor(target)
         descriptor = os.open(target, os.O_WRONLY | os.O_APPEND) if own is None else os.dup(own)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+        except BrokenPipeError as exc:
+            if own in _PRINTED_TO:
+                raise  # who reads what we print has seen enough
+            raise Unwritable(exc.errno, exc.strerror, str(target)) from exc
+
+
+def _followed(target: Path) -> Path:
+    """Return the file that links lead to, there or not. Raises OSError if they lead nowhere."""
+    found = Path(os.path.realpath(target))
+    if found.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return found
 
 
 def _replace(target: Path, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,8 @@ _ADDRESSED: Final = frozenset(WIRES) - {"chat"}
 """The wires that providers speak, each of which wants to know the model."""
 _OF_OPENAI: Final = frozenset({"openai_chat", "openai_responses"})
 """The wires of one vendor, between which a model keeps its name."""
+_ROLES: Final = frozenset({"assistant", "developer", "function", "model", "system", "tool", "user"})
+"""Those that are known: a message of theirs is kept as a whole for another reason."""
 _REFUSED: Final = {
     OrderCode.CALL_ID_REPEATED: "has two calls of one id",
     OrderCode.CALL_UNANSWERED: "has a call without a result",
@@ -202,8 +205,17 @@ def _check_report(report: Path | None, read: str) -> None:
         raise Misused("--report: must be a file; without it the losses are told on stderr")
     if not is_shared(report) and not Path(os.path.realpath(report)).parent.is_dir():
         raise Misused("--report: its folder is not there; make it first or write elsewhere")
-    if read != "-" and report.exists() and Path(read).exists() and report.samefile(read):
+    if _is_read(report, read):
         raise Misused("--report: is the file that is read; choose another name")
+
+
+def _is_read(report: Path, read: str) -> bool:
+    """Tell whether a report would replace what is read."""
+    try:
+        source = os.fstat(sys.stdin.fileno()) if read == "-" else Path(read).stat()
+        return stat.S_ISREG(source.st_mode) and os.path.samestat(report.stat(), source)
+    except (OSError, ValueError):  # one of them is not there, or stdin is closed
+        return False
 
 
 def _lost(encoded: Encoded, request: Request) -> Iterator[_Line]:
@@ -225,7 +237,7 @@ def _strange_role(message: Message) -> str | None:
     match message.content:
         case (Opaque() as kept,):
             role = (read_as(kept.raw.encode(), dict[str, Any]) or {}).get("role")
-            return role if isinstance(role, str) else None
+            return role if isinstance(role, str) and role not in _ROLES else None
         case _:
             return None
 
