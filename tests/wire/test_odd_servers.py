@@ -115,6 +115,9 @@ def test_a_legacy_call_keeps_what_comes_behind_its_name() -> None:
         {"id": "a", "type": "mcp", "mcp": {"x": 1}},
         {"id": "a", "type": "mcp", "function": {"name": "f", "arguments": "{}"}},
         {"id": "a", "function": {"name": "f", "arguments": "{}"}},
+        {"id": "a", "type": "", "function": {"name": "f", "arguments": "{}"}},
+        {"id": "a", "type": "function"},
+        {"id": "a", "type": "custom"},
     ],
 )
 def test_a_call_of_another_type_goes_back_as_it_was(call: dict[str, Any]) -> None:
@@ -327,3 +330,34 @@ def test_a_call_that_repeats_its_id_and_name_is_one_under_whatever_index() -> No
         chunk(tool_calls=[call | {"index": 0}]), chunk(tool_calls=[more | {"index": 1}])
     )
     assert [call.arguments for call in message.tool_calls] == ['{"x":1}']
+
+
+@pytest.mark.parametrize("parts", [("",), (" \n",), ("", " "), (None,), ("", "abc", "")])
+def test_the_input_of_a_custom_tool_is_never_made_an_object(parts: tuple[str | None, ...]) -> None:
+    def part(input: str | None, **named: str) -> dict[str, Any]:
+        custom = {"input": input} | ({"name": "x", "more": 1} if named else {})
+        return chunk(tool_calls=[{"index": 0, "type": "custom", "custom": custom} | named])
+
+    first, *rest = parts
+    message, _ = heard(part(first, id="a"), *[part(more) for more in rest])
+    assert sent_again(message)["tool_calls"] == [
+        {
+            "id": "a",
+            "type": "custom",
+            "custom": {"name": "x", "input": "".join(filter(None, parts)), "more": 1},
+        }
+    ]
+
+
+def test_details_go_on_without_their_id() -> None:
+    first = {"type": "reasoning.text", "index": 0, "id": "r1", "text": "a"}
+    more = {"type": "reasoning.text", "index": 0, "text": "b", "signature": "s"}
+    other = {"type": "reasoning.text", "index": 0, "id": "r2", "text": "c"}
+    chunks = [chunk(reasoning_details=[detail]) for detail in (first, more, other)]
+    (thinking,) = heard(*chunks)[0].content
+    assert isinstance(thinking, Thinking)
+    assert thinking.seal is not None
+    assert json.loads(thinking.seal.data) == [
+        first | {"text": "ab", "signature": "s"},
+        other,
+    ]

@@ -34,6 +34,8 @@ class CallReader:
         """That of the latest such call; None if it got none yet."""
         self._place_count = 0
         self._inner: dict[int, dict[str, Any]] = {}
+        self._blank: dict[int, str | None] = {}
+        """The inputs of custom tools by index; None where one says something."""
 
     def read(self, call: Call, events: list[Event]) -> None:
         """Add the events of a call, or of more of it."""
@@ -56,13 +58,11 @@ class CallReader:
             del rest["custom"]
             name, arguments, inner = _take_text(custom, "name"), _take_text(custom, "input"), custom
             extras["type"] = "custom"
-            if self._is_whole and arguments is not None and not arguments.strip():
-                extras[FORM] = {
-                    "arguments": arguments
-                }  # without any it is text still, and not `{}`
         extras = parsed_extras(rest) | extras
         if index is None and (extras or inner):
             index = self._find_place(call.id, name)
+        if index is not None and extras.get("type") == "custom":
+            self._note_input(index, arguments or "")
         events.append(ToolCallDelta(index, call.id, name, arguments))
         if index is not None and inner:
             extras |= self._inner_extras(index, inner)
@@ -80,6 +80,19 @@ class CallReader:
             events.append(ExtrasAdded(FIRST_CALL, {NAME: {FORM: form}}))
         else:
             self._beside.add(inner)
+
+    def finish(self, events: list[Event]) -> None:
+        """Add what is known of calls only at their end."""
+        for index, text in self._blank.items():
+            if text is not None:
+                inner = self._inner.get(index)
+                form = {"arguments": text} | ({} if inner is None else {INNER: inner})
+                events.append(ExtrasAdded(index, {NAME: {FORM: form}}))
+
+    def _note_input(self, index: int, more: str) -> None:
+        """Note the input of a custom tool as long as it is blank: text still, and never `{}`."""
+        before = self._blank.get(index, "")
+        self._blank[index] = None if before is None or more.strip() else before + more
 
     def _take_place(self, call: Call) -> None:
         """Number a call of a whole answer, where each is one; of two with one id, one loses it.

@@ -24,8 +24,7 @@ def thinking_of(rest: Rest) -> str:
 
 def add_detail(details: list[dict[str, Any]], news: dict[str, Any]) -> None:
     """Add a fragment to the detail it continues: the last one of the same kind and index."""
-    last = details[-1] if details else {}
-    if not details or any(last.get(key) != news.get(key) for key in ("type", "index", "id")):
+    if not details or _is_another(details[-1], news):
         details.append({})
     for name, value in news.items():
         known = details[-1].get(name)
@@ -35,6 +34,13 @@ def add_detail(details: list[dict[str, Any]], news: dict[str, Any]) -> None:
             known.append(value)
         elif known is None or value is not None:
             details[-1][name] = value
+
+
+def _is_another(last: dict[str, Any], news: dict[str, Any]) -> bool:
+    """Tell whether a fragment begins a detail; an id may come with the first alone."""
+    if any(last.get(key) != news.get(key) for key in ("type", "index")):
+        return True
+    return None not in (last.get("id"), news.get("id")) and last["id"] != news["id"]
 
 
 def joined_detail(detail: dict[str, Any]) -> dict[str, Any]:

@@ -239,9 +239,9 @@ def _call(raw: Raw) -> AnyToolCall:
     id = members.take("id", str)
     is_custom = members.look("type", str) == "custom"
     if not is_custom and (kind := members.take("type", str)) != "function":
-        members.note("type", kind or "absent")
-        if "function" not in members:
-            members.note("function", "absent")
+        members.note("type", "absent" if kind is None else kind)
+    if ("custom" if is_custom else "function") not in members:
+        members.note("function", "absent")
     inner = Members(members.take("custom" if is_custom else "function", Raw) or b"{}", "call")
     _note_odd_id(members, id)
     return _function_call(id or "", members, inner, "input" if is_custom else "arguments")

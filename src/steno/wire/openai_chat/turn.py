@@ -203,6 +203,7 @@ class Turn:
         if self.is_finished:
             return
         self.is_finished = True
+        self._calls.finish(events)
         reason = stop_reason_of(self.stop_reason)
         if self._details:
             if not self._has_thought:
