@@ -6,6 +6,7 @@ from typing import Any, Final, final
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from steno.call import Seal
 from steno.content import Opaque
@@ -226,9 +227,9 @@ class Turn:
             self._first = answer
             self._is_named = bool(answer.model)
             return
-        for name in _NAMES:
-            if getattr(first, name) is None:
-                setattr(first, name, getattr(answer, name))
+        news = {name: getattr(answer, name) for name in _NAMES if getattr(first, name) is None}
+        if any(news.values()):
+            self._first = replace(first, **news)
 
     def _choose(self, choice: Choice) -> Said | None:
         """Return what the first choice says; the others are kept for the record."""
