@@ -210,11 +210,13 @@ class Exchange:
         events: Iterator[Event] = self._decode(first)
         held: list[Event] = []
         while True:
+            # Once for each piece: a stream of a thousand unknown events is looked at no oftener.
+            is_ours = self._reading.may_be(self._heard)
             for event in events:
                 held.append(event)
                 if isinstance(event, Finished) and event.stop_reason is StopReason.ERROR:
                     return iter([*held, *events])  # what it was follows, and may be tried again
-                if not _is_unknown(event) or self._reading.may_be(self._heard):
+                if is_ours or not _is_unknown(event):
                     return chain(held, events)
             if self._is_at_end:
                 return iter(held)
