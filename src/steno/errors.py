@@ -38,19 +38,38 @@ from typing import Any, NamedTuple
 
 
 class StenoError(Exception):
-    """The root of every error that steno raises on purpose."""
+    """The root of every error that steno raises on purpose.
+
+    `code` says what is wrong in one word for programs: it stays the same from release to release.
+    The message is for people, and its wording may change. `place` names what the message is about.
+    """
+
+    code: str = "error"
+
+    def __init__(self, message: str = "", *, code: str | None = None, place: str = "") -> None:
+        super().__init__(f"{place}: {message}" if place else message)
+        self.message = message
+        self.place = place
+        if code is not None:
+            self.code = code
 
 
 class InvalidValue(StenoError, ValueError):
     """A value breaks a rule of the vocabulary; nothing was created."""
 
+    code = "invalid_value"
+
 
 class InvalidMessage(InvalidValue):
     """A message or a content block breaks a rule."""
 
+    code = "invalid_message"
+
 
 class InvalidTool(InvalidValue):
     """A tool definition, a tool name or a tool result breaks a rule."""
+
+    code = "invalid_tool"
 
 
 class Problem(NamedTuple):
@@ -68,6 +87,8 @@ class Problem(NamedTuple):
 class InvalidArguments(InvalidTool):
     """The arguments of a tool call do not fit; `problems` says where and why."""
 
+    code = "invalid_arguments"
+
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("arguments do not fit: " + "; ".join(map(str, problems)))
         self.problems = problems
@@ -79,6 +100,8 @@ class InvalidArguments(InvalidTool):
 class InvalidRequest(InvalidValue):
     """A request breaks a rule that holds for every provider."""
 
+    code = "invalid_request"
+
 
 class OutOfOrder(InvalidValue):
     """A message may not stand at this place; the history is as it was before.
@@ -86,10 +109,11 @@ class OutOfOrder(InvalidValue):
     `position` is the index of the message, None where that is not known.
     """
 
+    code = "out_of_order"
+
     def __init__(self, code: str, explanation: str, position: int | None = None) -> None:
         place = "" if position is None else f"messages[{position}]: "
-        super().__init__(f"{place}{code}: {explanation}")
-        self.code = code
+        super().__init__(f"{place}{code}: {explanation}", code=code)
         self.explanation = explanation
         self.position = position
 
@@ -100,9 +124,13 @@ class OutOfOrder(InvalidValue):
 class InvalidDocument(InvalidValue):
     """Stored data is not JSON, or not a document that steno knows."""
 
+    code = "invalid_document"
+
 
 class UnsupportedVersion(InvalidDocument):
     """A document was written in a newer format than this steno reads."""
+
+    code = "unsupported_version"
 
 
 # -- wires and providers ---------------------------------------------------------------------
@@ -111,11 +139,15 @@ class UnsupportedVersion(InvalidDocument):
 class ProtocolError(StenoError):
     """A provider sent bytes that its own format does not allow; what came before them stands."""
 
+    code = "protocol_error"
+
     retryable = False
 
 
 class CutShort(ProtocolError):
     """A stream ended before the model had finished; what it said so far stands."""
+
+    code = "stream_truncated"
 
     retryable = True
 
@@ -126,23 +158,27 @@ class ProviderError(StenoError):
     The explanation is the provider's own, since nobody could act without it.
     """
 
+    code = "provider_error"
+
     def __init__(
         self,
         message: str,
         *,
         status: int | None = None,
-        type: str | None = None,
-        code: str | None = None,
+        provider_type: str | None = None,
+        provider_code: str | None = None,
         request_id: str | None = None,
         retryable: bool = False,
         retry_after_s: float | None = None,
+        code: str | None = None,
+        place: str = "",
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__(message, code=code, place=place)
         self.status = status
         """The HTTP status; 200 where the error came inside an answer that had begun well."""
-        self.type = type
-        self.code = code
+        self.provider_type = provider_type
+        self.provider_code = provider_code
+        """The provider's own names for the error, as it sent them."""
         self.request_id = request_id
         self.retryable = retryable
         """Whether the same request may succeed later."""
@@ -150,13 +186,14 @@ class ProviderError(StenoError):
         """How long the provider asks to wait, if it said so."""
 
     def __str__(self) -> str:
-        kind = self.code or self.type
+        text = super().__str__()
+        kind = self.provider_code or self.provider_type
         notes = [
             *([f"status {self.status}"] if self.status is not None else []),
             *([kind] if kind else []),
             *([f"request {self.request_id}"] if self.request_id else []),
         ]
-        return f"{self.message} ({', '.join(notes)})" if notes else self.message
+        return f"{text} ({', '.join(notes)})" if notes else text
 
     def __reduce__(self) -> tuple[Any, tuple[str], dict[str, Any]]:
         return type(self), (self.message,), self.__dict__
@@ -165,25 +202,37 @@ class ProviderError(StenoError):
 class AuthenticationFailed(ProviderError):
     """The key is missing or wrong, or may not do this."""
 
+    code = "authentication_failed"
+
 
 class NotFound(ProviderError):
     """There is no such model or endpoint."""
+
+    code = "not_found"
 
 
 class ContextOverflow(ProviderError):
     """The request holds more than the model can read at once."""
 
+    code = "context_overflow"
+
 
 class RateLimited(ProviderError):
     """Too much in too short a time, or no credit left."""
+
+    code = "rate_limited"
 
 
 class Overloaded(ProviderError):
     """The provider is busy or down; the same request may succeed later."""
 
+    code = "overloaded"
+
 
 class Unreachable(ProviderError):
     """There was no answer: connection, proxy, certificate or time."""
+
+    code = "unreachable"
 
 
 # -- the log and its stores ------------------------------------------------------------------
@@ -195,9 +244,13 @@ class LogError(StenoError):
     Nothing was changed: what was to be written is not there, and what was there is as it was.
     """
 
+    code = "log_error"
+
 
 class Missing(LogError):
     """There is no such session, branch, entry or blob."""
+
+    code = "missing"
 
 
 class Conflict(LogError):
@@ -206,13 +259,19 @@ class Conflict(LogError):
     `Conversation.refresh` brings what they wrote.
     """
 
+    code = "conflict"
+
 
 class Damaged(LogError):
     """What is stored is not what was written."""
 
+    code = "damaged"
+
 
 class Unavailable(LogError):
     """The store cannot be read or written: the disk is full, the folder read-only, the server gone."""
+
+    code = "unavailable"
 
 
 # -- tools -----------------------------------------------------------------------------------
@@ -224,8 +283,17 @@ class ToolFailed(StenoError):
     `recoverable` tells whether another call, with other arguments or later, may do better.
     """
 
-    def __init__(self, message: str, *, recoverable: bool = True) -> None:
-        super().__init__(message)
+    code = "tool_failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        recoverable: bool = True,
+        code: str | None = None,
+        place: str = "",
+    ) -> None:
+        super().__init__(message, code=code, place=place)
         self.recoverable = recoverable
 
 
@@ -235,10 +303,16 @@ class ToolFailed(StenoError):
 class Unresolved(StenoError):
     """What a message points at could not be opened, so nothing was sent; it may be said again."""
 
+    code = "unresolved"
+
 
 class Unrecognised(StenoError):
     """An engine for OCR is not installed, or failed; the message says what to do."""
 
+    code = "unrecognised"
+
 
 class ServerFailed(StenoError):
     """An MCP server could not be started, said no, or went away in the middle."""
+
+    code = "server_failed"

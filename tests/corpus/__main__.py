@@ -98,7 +98,12 @@ def _decode(wire: Wire, record: Record, pieces: list[bytes]) -> tuple[Record, Re
         else:
             message = wire.decode_response(b"".join(pieces))
     except ProviderError as exc:
-        error = {"status": exc.status, "type": exc.type, "code": exc.code, "message": exc.message}
+        error = {
+            "status": exc.status,
+            "type": exc.provider_type,
+            "code": exc.provider_code,
+            "message": exc.message,
+        }
     except StenoError as exc:
         error = {"fault": str(exc)}
     return _told(message or assembler.message()), error

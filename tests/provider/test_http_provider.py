@@ -420,7 +420,7 @@ def test_all_that_is_said_of_an_error_is_one_line() -> None:
             with pytest.raises(ProviderError) as caught:
                 await provider.stream(REQUEST).collect()
         assert str(caught.value) == "a b (status 400, e f, request g h)"
-        assert caught.value.type == "c [31md"
+        assert caught.value.provider_type == "c [31md"
 
     run(main())
 

@@ -183,7 +183,11 @@ def test_an_error_in_place_of_a_whole_answer_is_raised() -> None:
     with pytest.raises(ProviderError, match="busy"):
         decode_response(body)
     error = anthropic_messages.decode_error(529, body)
-    assert (error.type, error.request_id, error.retryable) == ("overloaded_error", "r", True)
+    assert (error.provider_type, error.request_id, error.retryable) == (
+        "overloaded_error",
+        "r",
+        True,
+    )
 
 
 @pytest.mark.parametrize(

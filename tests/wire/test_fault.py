@@ -63,7 +63,7 @@ def test_every_shape_of_a_body_is_read(
     body: str, message: str, type: str | None, code: str | None
 ) -> None:
     error = decode_error(400, body)
-    assert (error.message, error.type, error.code) == (message, type, code)
+    assert (error.message, error.provider_type, error.provider_code) == (message, type, code)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,12 @@ def test_an_error_survives_a_pickle() -> None:
     back = pickle.loads(pickle.dumps(error))
     assert isinstance(back, RateLimited)
     assert isinstance(back, StenoError)
-    assert (str(back), back.retry_after_s, back.code) == (str(error), 3.0, "c")
+    assert (str(back), back.retry_after_s, back.provider_code, back.code) == (
+        str(error),
+        3.0,
+        "c",
+        "rate_limited",
+    )
 
 
 def test_an_explanation_is_one_line_of_bearable_length() -> None:

@@ -593,7 +593,11 @@ def test_an_error_after_a_good_start_comes_behind_what_was_said(fault: bytes) ->
     events, raised = heard(sse(chunk(text("First "), finish="STOP")) + fault)
     assert events == [TextDelta(0, "First ")]
     assert isinstance(raised, Overloaded)
-    assert (raised.status, raised.code, raised.type) == (200, "503", "UNAVAILABLE")
+    assert (raised.status, raised.provider_code, raised.provider_type) == (
+        200,
+        "503",
+        "UNAVAILABLE",
+    )
     assert raised.retryable
 
 

@@ -562,7 +562,7 @@ def test_an_error_that_is_reported_twice_is_raised_with_the_end_told() -> None:
     assert (found.stop_reason, found.raw_stop_reason) == (StopReason.ERROR, "failed")
     with pytest.raises(RateLimited) as caught:
         next(events)
-    assert caught.value.code == "rate_limit_exceeded"
+    assert caught.value.provider_code == "rate_limit_exceeded"
 
 
 def test_a_failure_without_a_reason_is_one_too() -> None:

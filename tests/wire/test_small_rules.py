@@ -184,7 +184,7 @@ def test_the_kind_of_an_error_inside_a_stream_says_whether_to_try_again(
     with pytest.raises(ProviderError, match="no") as caught:
         events_of(anthropic_messages, sse(fault))
     error = caught.value
-    assert (error.type, error.retryable, error.request_id) == (type, retryable, "req_1")
+    assert (error.provider_type, error.retryable, error.request_id) == (type, retryable, "req_1")
 
 
 # -- arguments -----------------------------------------------------------------------------------

@@ -365,7 +365,9 @@ class Run:
             model=setup.model,
             most=setup.target.context_tokens,
         )
-        raise ContextOverflow(words, status=refused.status, code=refused.code) from refused
+        raise ContextOverflow(
+            words, status=refused.status, provider_code=refused.provider_code
+        ) from refused
 
     # -- the end -----------------------------------------------------------------------------
 

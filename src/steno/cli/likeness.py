@@ -358,7 +358,7 @@ def _advice_on_error(data: bytes) -> str | None:
         case _:
             pass
     said = decode_error(400, msgspec.json.encode(body))
-    kind = said.code or said.type
+    kind = said.provider_code or said.provider_type
     return f"this looks like an error: {said.message}" + (f" ({kind})" if kind else "")
 
 

@@ -245,7 +245,7 @@ def _told(fault: StenoError) -> StenoError:
     """
     if not isinstance(fault, ProviderError):
         return fault
-    kind = fault.code or fault.type
+    kind = fault.provider_code or fault.provider_type
     reported = fault.message + (f" ({kind})" if kind else "")
     return InvalidValue(f"answer: the provider reports an error: {reported}")
 

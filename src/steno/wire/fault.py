@@ -83,8 +83,8 @@ def decode_error(
     return cls(
         said.message or "the provider answered with an error and no explanation",
         status=status,
-        type=said.type,
-        code=said.code,
+        provider_type=said.type,
+        provider_code=said.code,
         request_id=said.request_id
         or _first(named, "request-id", "x-request-id", "x-goog-request-id"),
         retryable=retryable,
