@@ -28,7 +28,7 @@ async def search(pattern: str, kind: Literal["text", "regex"] = "text") -> list[
 
 
 tool = ToolDefinition.from_function(search)
-print(json.dumps(JsonObject(tool.parameters).thaw(), indent=2))
+print(json.dumps(JsonObject(tool.parameters).to_dict(), indent=2))
 
 edit = ToolDefinition.from_type(Edit, name="edit")
 good = ToolCall.create("edit", {"path": "a.py", "old": "x", "new": "y"})

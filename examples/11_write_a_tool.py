@@ -26,7 +26,7 @@ def remember(stage: Stage, note: Note) -> dict[str, int]:
     if not note.text.strip():
         raise ToolFailed("remember: the note is empty; say what should be remembered")
     notes.append(f"{note.topic}: {note.text}")
-    stage.say(f"noted under {note.topic}")
+    stage.report_output(f"noted under {note.topic}")
     return {"notes": len(notes)}
 
 

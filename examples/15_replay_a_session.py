@@ -38,7 +38,7 @@ async def main() -> None:
     print(f"same: {other.is_same}, after {other.entries} entries:", *other.difference.parts)
 
     def make(reuse: Reuse) -> Agent:
-        gate, runner = reuse.gate(Gate()), reuse.runner(Runner(store))
+        gate, runner = reuse.wrap_gate(Gate()), reuse.wrap_runner(Runner(store))
         return Agent(small, conversation, tools=[tool], gate=gate, runner=runner, model="lab/small")
 
     compared = await rerun(conversation, make, name="replay-small")

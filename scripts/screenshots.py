@@ -80,7 +80,7 @@ async def show_terminal(person: Person) -> None:
     """Ask for something, and see it done."""
     await person.enter(QUESTION)
     await person.sees("mean([2, 4])", "idle")
-    calls = [block for block in person.app.transcript.blocks if "edit" in block.head]
+    calls = [block for block in person.app.transcript.items if "edit" in block.head]
     person.app.transcript.fold(calls[0])
     person.app.transcript.scroll_end(animate=False)
     await person.until(lambda: person.app.transcript.is_at_end)
@@ -210,7 +210,7 @@ def _living_in(home: Path, project: Path) -> Generator[None]:
 async def _sit(project: Path, play: Callable[[Person], Awaitable[None]]) -> str:
     @asynccontextmanager
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
-        start, none = Start(project), Outside(none=True)
+        start, none = Start(project), Outside(is_disabled=True)
         async with opened_desk(load_settings(project), start, outside=none, say=say) as desk:
             yield desk
 

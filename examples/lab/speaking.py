@@ -51,7 +51,7 @@ def _say(line: Line) -> bytes:
             return b""
         case Fail():
             return b"fail " + as_json(line.message)
-        case End(StopReason.END_TURN | StopReason.TOOL_USE, usage=None, raw=None, has_mark=True):
+        case End(StopReason.END_TURN | StopReason.TOOL_USE, usage=None, raw=None, has_end_marker=True):
             return b"done"  # whether it is for a call is plain to see
         case End():
             raise CannotSay("how it ended and what it cost: done is all there is")

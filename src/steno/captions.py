@@ -165,8 +165,8 @@ def noted_of(entry: Entry) -> list[str]:
 class Told(NamedTuple):
     """A line about an entry, and words that somebody put at length; either may be empty."""
 
-    line: str
-    words: str = ""
+    summary: str
+    text: str = ""
 
 
 def told_of(

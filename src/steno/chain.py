@@ -139,12 +139,12 @@ def verify(records: Iterable[Record]) -> Verification:
     check = _Check()
     bad: BadRecord | None = None
     for record in records:
-        problem = check.problem_of(record)
+        problem = check.check_record(record)
         if problem is not None:
             bad = BadRecord(record.seq, record.entry.id if record.entry else None, problem)
             break
     if bad is None:
-        bad = check.unexplained()
+        bad = check.find_unexplained_redaction()
     heads = {
         branch: None if head is None else check.digests[head]
         for branch, head in check.heads.items()
@@ -190,14 +190,14 @@ class _Check:
         self._explained: set[str] = set()
         self._last_seq = 0
 
-    def problem_of(self, record: Record) -> str | None:
+    def check_record(self, record: Record) -> str | None:
         """Take one more record; say what is wrong with it."""
         expected, self._last_seq = self._last_seq + 1, record.seq
         if record.seq != expected:
             return f"record {expected} should come here"
         entry = record.entry
         if entry is None:
-            return self._problem_of_branch(record)
+            return self._check_branch(record)
         self.entries += 1
         if entry.id in self.digests:
             return "its id was used before"
@@ -216,10 +216,10 @@ class _Check:
         assert record.digest is not None
         self.digests[entry.id] = record.digest
         self.heads[record.branch] = entry.id
-        self._note(entry, record.seq)
+        self._track_redaction(entry, record.seq)
         return None
 
-    def _problem_of_branch(self, record: Record) -> str | None:
+    def _check_branch(self, record: Record) -> str | None:
         if record.branch in self.heads:
             if record.unknown:  # something else, of which a newer version knows
                 self.foreign += 1
@@ -230,13 +230,13 @@ class _Check:
         self.heads[record.branch] = record.at
         return None
 
-    def _note(self, entry: Entry, seq: int) -> None:
+    def _track_redaction(self, entry: Entry, seq: int) -> None:
         if isinstance(entry.payload, Redacted):
             self.redacted[entry.id] = seq
         elif isinstance(entry.payload, Redaction):
             self._explained.add(entry.payload.target)
 
-    def unexplained(self) -> BadRecord | None:
+    def find_unexplained_redaction(self) -> BadRecord | None:
         """Find content that was taken out and nobody says why."""
         for entry_id, seq in self.redacted.items():
             if entry_id not in self._explained:

@@ -234,9 +234,9 @@ class Opaque(_Block, frozen=True, tag="opaque", kw_only=True):
                 refuse(self, "raw must be JSON, since it is written back as it is")
             force_setattr(self, "unknown", Verbatim(self.raw))
 
-    def holds_members(self) -> bool:
+    def has_valid_unknown(self) -> bool:
         """Tell the same; all of what is ours is unknown."""
-        return self.origin == OWN_FORMAT or super().holds_members()
+        return self.origin == OWN_FORMAT or super().has_valid_unknown()
 
 
 Block: TypeAlias = (

@@ -64,14 +64,14 @@ class Conversation(Recording):
         self._journal = journal
         self._new_id = new_id
         self._now = now
-        self._writing = Lock()
+        self._write_lock = Lock()
         """Held while an entry is on its way to the disk."""
-        self._state = Lock()
+        self._state_lock = Lock()
         """Held for moments, by whoever reads or changes what is below."""
         self._nodes: dict[str, Node] = {}
         self._branches: dict[str, Branch] = {MAIN: Branch()}
         self._active = MAIN
-        self._unsure: set[str] = set()
+        self._unconfirmed: set[str] = set()
         """Branches of which we do not know whether the last entry was written."""
         if journal is not None:
             self._active = self._read_heads(journal)
@@ -93,7 +93,7 @@ class Conversation(Recording):
         Raises OutOfOrder if a message may not come next, Missing for an unknown branch, Conflict
         if somebody else has written to it meanwhile, Unavailable if it cannot be stored.
         """
-        with self._writing:
+        with self._write_lock:
             name = self._active if branch is None else branch
             target = self._writable(name)
             order = self._order(target)
@@ -130,19 +130,19 @@ class Conversation(Recording):
         """
         if not is_text(name) or not name.strip():
             raise InvalidValue("fork: a branch needs a name")
-        with self._writing:
+        with self._write_lock:
             if name in self._branches:
                 raise Conflict("fork: there is a branch of this name")
             source = self._branches[self._active]
             begun = Branch(source.head, source.head_id) if at is None else branch_to(self._node(at))
             if self._journal is not None:
                 self._journal.begin_branch(name, begun.head_id)
-            with self._state:
+            with self._state_lock:
                 self._branches[name] = begun
 
     def switch(self, name: str) -> Entry:
         """Make another branch the active one, which is recorded there. Raises Missing."""
-        with self._writing:
+        with self._write_lock:
             target = self._writable(name)
             step = _Step(BranchSwitch(old=self._active, new=name), self._order(target))
             entry = self._put(name, target, target.head, step)
@@ -154,7 +154,7 @@ class Conversation(Recording):
 
         Raises Missing if there is no such entry.
         """
-        with self._writing:
+        with self._write_lock:
             name = self._active if branch is None else branch
             target = self._writable(name)
             if target.head is None:
@@ -174,9 +174,9 @@ class Conversation(Recording):
         What happens in one is never seen in the other.
         """
         twin = Conversation(new_id=self._new_id, now=self._now)
-        with self._writing:
+        with self._write_lock:
             heads = {name: branch_to(self._loaded(name).head) for name in self._branches}
-            with self._state:
+            with self._state_lock:
                 twin._nodes, twin._branches = dict(self._nodes), heads
             twin._active = self._active
         return twin
@@ -191,20 +191,20 @@ class Conversation(Recording):
     @property
     def branches(self) -> dict[str, str | None]:
         """The last entry of every branch, by id; None where nothing was said yet."""
-        with self._state:
+        with self._state_lock:
             return {name: branch.head_id for name, branch in self._branches.items()}
 
     def entries(self, branch: str | None = None) -> tuple[Entry, ...]:
         """Return the entries of a branch, from the first to its last. Raises Missing."""
         target = self._loaded(self._active if branch is None else branch)
-        with self._state:
-            return tuple(target.lay_out().entries)
+        with self._state_lock:
+            return tuple(target.load_path().entries)
 
-    def past(self, branch: str | None = None) -> Prefix[Entry]:
+    def entries_view(self, branch: str | None = None) -> Prefix[Entry]:
         """Return the same, for whoever looks at the last few: it costs nothing, however many."""
         target = self._loaded(self._active if branch is None else branch)
-        with self._state:
-            return Prefix(target.lay_out().entries)
+        with self._state_lock:
+            return Prefix(target.load_path().entries)
 
     def messages(self, branch: str | None = None) -> tuple[Message, ...]:
         """Return what was said on a branch, in order; nothing else may ever reach a model.
@@ -213,19 +213,19 @@ class Conversation(Recording):
         stays the reference that it is.
         """
         target = self._loaded(self._active if branch is None else branch)
-        with self._state:
-            path = target.lay_out()
-            said, aside = list(path.said), list(path.aside)
+        with self._state_lock:
+            path = target.load_path()
+            said, aside = list(path.messages), list(path.with_blobs)
         for number in aside:
-            said[number] = self.bring_back(said[number])
+            said[number] = self.restore_blobs(said[number])
         return tuple(said)
 
-    def bring_back(self, payload: P) -> P:
+    def restore_blobs(self, payload: P) -> P:
         """Return a payload of an entry with what lies beside the record, as `messages` has it."""
         if self._journal is None:
             return payload
         try:
-            return self._journal.bring_back(payload)
+            return self._journal.restore_blobs(payload)
         except (Missing, Damaged):
             return payload
 
@@ -280,7 +280,7 @@ class Conversation(Recording):
         return in_force_at(self._loaded(self._active).head).model
 
     def __len__(self) -> int:
-        return len(self.past())
+        return len(self.entries_view())
 
     def __repr__(self) -> str:
         return (
@@ -289,7 +289,7 @@ class Conversation(Recording):
 
     # -- inside ------------------------------------------------------------------------------
 
-    def _append_made(
+    def _append_built(
         self,
         make: Callable[[], Payload],
         *,
@@ -297,7 +297,7 @@ class Conversation(Recording):
         audit: Mapping[str, Any] | None = None,
     ) -> Entry:
         """Append what is made when nobody else can write: what it was made from still holds."""
-        with self._writing:
+        with self._write_lock:
             name = self._active
             target = self._writable(name)
             step = _Step(make(), self._order(target), decision, audit)
@@ -310,7 +310,7 @@ class Conversation(Recording):
             id=self._new_id(),
             parent=None if parent is None else parent.entry.id,
             time=self._now(),
-            payload=payload if journal is None else journal.put_aside(payload),
+            payload=payload if journal is None else journal.extract_blobs(payload),
             decision=step.decision,
             audit=step.audit,
         )
@@ -322,19 +322,19 @@ class Conversation(Recording):
             except LogError:
                 raise
             except BaseException:
-                self._unsure.add(name)  # it may have been written before we were interrupted
+                self._unconfirmed.add(name)  # it may have been written before we were interrupted
                 raise
         node = Node(entry, parent, digest)
-        with self._state:
+        with self._state_lock:
             self._nodes[entry.id] = node
-            target.move(node, step.order)
+            target.set_head(node, step.order)
         return entry
 
     def _writable(self, name: str) -> Branch:
         """Return a branch to write to; where a write was cut short, what came of it is read."""
-        if name in self._unsure and self._journal is not None:
-            self._take_heads(self._journal.heads())
-            self._unsure.discard(name)
+        if name in self._unconfirmed and self._journal is not None:
+            self._update_heads(self._journal.heads())
+            self._unconfirmed.discard(name)
         return self._loaded(name)
 
     def _loaded(self, name: str) -> Branch:
@@ -344,7 +344,7 @@ class Conversation(Recording):
             raise Missing("conversation: there is no branch of this name")
         if branch.head is None and branch.head_id is not None:
             node = self._node(branch.head_id)
-            with self._state:
+            with self._state_lock:
                 if branch.head is None:  # else it was written to while this was read
                     branch.head = node
         return branch
@@ -367,7 +367,7 @@ class Conversation(Recording):
             if parent is not None:
                 break
             read.append(found)
-        with self._state:
+        with self._state_lock:
             for older, digest in reversed(read):
                 parent = nodes.setdefault(older.id, Node(older, parent, digest))
         assert parent is not None
@@ -376,21 +376,21 @@ class Conversation(Recording):
     def _order(self, branch: Branch) -> Order:
         order = branch.order
         if order is None:
-            with self._state:
+            with self._state_lock:
                 order = branch.order = branch.order or order_after(branch.head)
         return order
 
     def _read_heads(self, journal: Journal) -> str:
         """Take over the last entry of every branch; return the one that was written to last."""
-        with self._writing:
+        with self._write_lock:
             heads = journal.heads()
-            self._take_heads(heads)
-            self._unsure.clear()
+            self._update_heads(heads)
+            self._unconfirmed.clear()
         return [MAIN, *heads][-1]
 
-    def _take_heads(self, heads: Mapping[str, str | None]) -> None:
+    def _update_heads(self, heads: Mapping[str, str | None]) -> None:
         for name, head_id in heads.items():
             known = self._branches.get(name)
             if known is None or known.head_id != head_id:
-                with self._state:
+                with self._state_lock:
                     self._branches[name] = Branch(self._nodes.get(head_id or ""), head_id)

@@ -30,7 +30,7 @@ FORMAT_VERSION: Final = 2
 class _Payload(Value, frozen=True, tag_field="type"):
     """Shared settings; never named outside this file."""
 
-    def _check(self, *required: str) -> None:
+    def _check_required(self, *required: str) -> None:
         """Check all fields, and that the required ones are not empty."""
         check_fields(self)
         for field in required:
@@ -66,7 +66,7 @@ class BranchSwitch(_Payload, frozen=True, tag="branch_switch", kw_only=True):
     new: str
 
     def __post_init__(self) -> None:
-        self._check("old", "new")
+        self._check_required("old", "new")
 
 
 @final
@@ -79,7 +79,7 @@ class Rewind(_Payload, frozen=True, tag="rewind", kw_only=True):
     """The entry that was the last one; it and what led to it stay in the record."""
 
     def __post_init__(self) -> None:
-        self._check("left")
+        self._check_required("left")
 
 
 @final
@@ -92,7 +92,7 @@ class ModelChange(_Payload, frozen=True, tag="model_change", kw_only=True):
     new: str
 
     def __post_init__(self) -> None:
-        self._check("new")
+        self._check_required("new")
 
 
 @final
@@ -103,7 +103,7 @@ class Label(_Payload, frozen=True, tag="label", kw_only=True):
     text: str
 
     def __post_init__(self) -> None:
-        self._check("target", "text")
+        self._check_required("target", "text")
 
 
 @final
@@ -116,7 +116,7 @@ class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
     """What it took to make it, where a model did."""
 
     def __post_init__(self) -> None:
-        self._check("through", "summary")
+        self._check_required("through", "summary")
 
 
 # -- decisions and findings about other entries ----------------------------------------------
@@ -146,7 +146,7 @@ class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        self._check("call_id")
+        self._check_required("call_id")
         check_sha256(self, "arguments_sha256")
         decided = self.actor is not None or self.rule is not None
         if decided == (self.status is ApprovalStatus.PENDING):
@@ -179,7 +179,7 @@ class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
     details: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        self._check("target")
+        self._check_required("target")
         if self.block < 0:
             refuse(self, "block counts from 0")
         if bool(self.content) != (self.status is ResolutionStatus.RESOLVED):
@@ -196,7 +196,7 @@ class Feedback(_Payload, frozen=True, tag="feedback", kw_only=True):
     text: str
 
     def __post_init__(self) -> None:
-        self._check("target", "text")
+        self._check_required("target", "text")
 
 
 @final
@@ -210,7 +210,7 @@ class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
     target: str | None = None
 
     def __post_init__(self) -> None:
-        self._check("code", "explanation")
+        self._check_required("code", "explanation")
 
 
 # -- what was taken out ----------------------------------------------------------------------
@@ -234,7 +234,7 @@ class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
     """The digest of the members of the entry that were not understood, where there were any."""
 
     def __post_init__(self) -> None:
-        self._check("kind")
+        self._check_required("kind")
         check_sha256(self, "sha256")
         for name in ("audit_sha256", "unknown_sha256"):
             if getattr(self, name) is not None:
@@ -252,7 +252,7 @@ class Redaction(_Payload, frozen=True, tag="redaction", kw_only=True):
     reason: str
 
     def __post_init__(self) -> None:
-        self._check("target", "actor", "reason")
+        self._check_required("target", "actor", "reason")
 
 
 Control: TypeAlias = ModeChange | BranchSwitch | Rewind | ModelChange | Label | Compaction
@@ -318,9 +318,9 @@ class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True)
             and self.unknown is NOTHING
         )
 
-    def holds_members(self) -> bool:
+    def has_valid_unknown(self) -> bool:
         """Tell the same, or that nothing of the record was understood."""
-        return not self.is_understood or super().holds_members()
+        return not self.is_understood or super().has_valid_unknown()
 
     @property
     def is_understood(self) -> bool:

@@ -56,7 +56,7 @@ class JsonObject(Mapping[str, JsonValue]):
         """The object as compact JSON, members in their original order."""
         return msgspec.json.encode(self._members).decode()
 
-    def thaw(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return an ordinary dictionary of the same content that shares nothing with this."""
         return {name: copy_json(value) for name, value in self._members.items()}
 
@@ -72,7 +72,7 @@ class JsonObject(Mapping[str, JsonValue]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, JsonObject):
-            return self._sorted() == other._sorted()
+            return self._canonical_bytes() == other._canonical_bytes()
         if not isinstance(other, Mapping):
             return NotImplemented
         try:
@@ -81,9 +81,9 @@ class JsonObject(Mapping[str, JsonValue]):
             return False
 
     def __hash__(self) -> int:
-        return hash(self._sorted())
+        return hash(self._canonical_bytes())
 
-    def _sorted(self) -> bytes:
+    def _canonical_bytes(self) -> bytes:
         return msgspec.json.encode(self._members, order="sorted")
 
     def __repr__(self) -> str:

@@ -154,11 +154,11 @@ UserBlock: TypeAlias = Text | Image | FileReference | Resource | Opaque
 class _Said(ChatMessage, frozen=True):
     """What has to say something."""
 
-    _allowed: ClassVar[frozenset[type]]
+    _allowed_blocks: ClassVar[frozenset[type]]
     content: tuple[UserBlock, ...]
 
     def __post_init__(self) -> None:
-        if not _check_blocks(self, self._allowed):
+        if not _check_blocks(self, self._allowed_blocks):
             refuse(self, "text must not be blank")
         if self.extras is not None or self.unknown is not NOTHING:
             check_fields(self)
@@ -174,7 +174,7 @@ class SystemMessage(_Said, frozen=True, tag="system"):
     """Who the model is to be and what it may do; first in a history."""
 
     role: ClassVar[MessageRole] = MessageRole.SYSTEM
-    _allowed: ClassVar[frozenset[type]] = frozenset({Text})
+    _allowed_blocks: ClassVar[frozenset[type]] = frozenset({Text})
 
     content: tuple[Text, ...]
 
@@ -184,7 +184,7 @@ class UserMessage(_Said, frozen=True, tag="user"):
     """What a person says, with what they point at."""
 
     role: ClassVar[MessageRole] = MessageRole.USER
-    _allowed: ClassVar[frozenset[type]] = frozenset(get_args(UserBlock))
+    _allowed_blocks: ClassVar[frozenset[type]] = frozenset(get_args(UserBlock))
 
 
 AssistantBlock: TypeAlias = Text | Thinking | Image | ToolCall | InvalidToolCall | Opaque

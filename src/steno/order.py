@@ -151,8 +151,8 @@ class Pairing:
         self.issues: list[OrderIssue] = []
         self.result_of: dict[tuple[int, int], int] = {}
         """(position of the turn, number of the call) → position of its result."""
-        self._open: dict[str, list[deque[tuple[int, int]]]] = {}
-        self._known: set[str] = set()
+        self._unanswered: dict[str, list[deque[tuple[int, int]]]] = {}
+        self._known_call_ids: set[str] = set()
         self._orphans: dict[str, deque[int]] = {}
         self._turn = -1
         self._latest_call = -1
@@ -163,7 +163,7 @@ class Pairing:
             self._turn, self._latest_call = position, -1
             if isinstance(message, AssistantMessage):
                 self._read_turn(position, message)
-        self._settle()
+        self._match_early_results()
 
     def _read_turn(self, position: int, message: AssistantMessage) -> None:
         if not message.content:
@@ -174,13 +174,13 @@ class Pairing:
                 self._report(OrderCode.CALL_ID_REPEATED, position, call.id)
             slots.setdefault(call.id, deque()).append((position, number))
         for call_id, waiting in slots.items():
-            self._known.add(call_id)
-            self._open.setdefault(call_id, []).append(waiting)
+            self._known_call_ids.add(call_id)
+            self._unanswered.setdefault(call_id, []).append(waiting)
 
     def _read_result(self, position: int, call_id: str) -> None:
-        turns = self._open.get(call_id)
+        turns = self._unanswered.get(call_id)
         if not turns:
-            if call_id in self._known:
+            if call_id in self._known_call_ids:
                 self._report(OrderCode.RESULT_REPEATED, position, call_id)
             else:
                 self._orphans.setdefault(call_id, deque()).append(position)
@@ -197,9 +197,9 @@ class Pairing:
         else:
             self._latest_call = number
 
-    def _settle(self) -> None:
+    def _match_early_results(self) -> None:
         """Give results that came before their call to it; report what is left on both sides."""
-        for call_id, turns in self._open.items():
+        for call_id, turns in self._unanswered.items():
             early = self._orphans.get(call_id, deque())
             for slot in (slot for waiting in turns for slot in waiting):
                 if early:

@@ -29,7 +29,7 @@ class Header(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True
     """What is known of a session before anything is said."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "cloned_from"})
-    refusal: ClassVar[type[InvalidValue]] = InvalidDocument
+    error_class: ClassVar[type[InvalidValue]] = InvalidDocument
 
     id: str
     created_at: datetime | None = None
@@ -51,7 +51,7 @@ class Record(Value, frozen=True, kw_only=True):
     """One step of the log, as it is stored: an entry, or the beginning of a branch."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"branch", "digest", "at"})
-    refusal: ClassVar[type[InvalidValue]] = InvalidDocument
+    error_class: ClassVar[type[InvalidValue]] = InvalidDocument
 
     seq: int
     """Counts the records of a session from 1."""

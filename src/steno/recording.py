@@ -47,7 +47,7 @@ class Recording(ABC):
         """Put a payload at the end of a branch, and return its entry."""
 
     @abstractmethod
-    def _append_made(
+    def _append_built(
         self,
         make: Callable[[], Payload],
         *,
@@ -110,16 +110,16 @@ class Recording(ABC):
                 reason=reason,
             )
 
-        return self._append_made(approval, decision=str(decided), audit=audit)
+        return self._append_built(approval, decision=str(decided), audit=audit)
 
     def change_mode(self, new: Mode | str) -> Entry:
         """Record that from here on the agent may look (plan) or also change things (act)."""
         mode = _member(Mode, new)
-        return self._append_made(lambda: ModeChange(old=self.mode, new=mode))
+        return self._append_built(lambda: ModeChange(old=self.mode, new=mode))
 
     def change_model(self, new: str) -> Entry:
         """Record that another model answers from here on."""
-        return self._append_made(lambda: ModelChange(old=self.model or "", new=new))
+        return self._append_built(lambda: ModelChange(old=self.model or "", new=new))
 
     def label(self, target: str | Entry, text: str) -> Entry:
         """Give an entry a name. Raises Missing if there is no such entry."""

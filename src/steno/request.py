@@ -21,7 +21,7 @@ class Request(Sendable, frozen=True, kw_only=True):
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"model"})
-    refusal: ClassVar[type[InvalidValue]] = InvalidRequest
+    error_class: ClassVar[type[InvalidValue]] = InvalidRequest
 
     messages: tuple[Message, ...]
     model: str = ""

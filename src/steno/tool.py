@@ -33,7 +33,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"name", "original_name"})
-    refusal: ClassVar[type[InvalidValue]] = InvalidTool
+    error_class: ClassVar[type[InvalidValue]] = InvalidTool
 
     name: str
     description: str
@@ -79,7 +79,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
         """
         schema = schema_of_type(type)
         found = schema.pop("description", "")
-        return cls._of_schema(
+        return cls._from_schema(
             _name_of(type) if name is None else name,
             _description(found) if description is None else description,
             schema,
@@ -101,7 +101,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
         no description.
         """
         found = schema_of_function(function)
-        return cls._of_schema(
+        return cls._from_schema(
             found.name if name is None else name,
             _description(found.description) if description is None else description,
             found.parameters,
@@ -109,7 +109,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
         )
 
     @classmethod
-    def _of_schema(
+    def _from_schema(
         cls, name: str, description: str, schema: dict[str, Any], *, strict: bool
     ) -> ToolDefinition:
         """Make a definition of a schema that we generated: it is one, but may hold parts of others.

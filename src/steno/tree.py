@@ -37,21 +37,21 @@ _SETTINGS: Final[frozenset[type]] = frozenset({ModeChange, ModelChange})
 class Node:
     """An entry in its place. What is behind `parent` never changes, so it is shared."""
 
-    __slots__ = ("digest", "entry", "in_force", "parent")
+    __slots__ = ("digest", "entry", "settings", "parent")
 
     def __init__(self, entry: Entry, parent: Node | None, digest: str | None) -> None:
         self.entry = entry
         self.parent = parent
         self.digest = digest
         # Shared with the entries around it: to ask for it never takes a walk.
-        self.in_force: InForce = _NOTHING_SET if parent is None else parent.in_force
+        self.settings: InForce = _NOTHING_SET if parent is None else parent.settings
         if type(entry.payload) in _SETTINGS:
-            self.in_force = _after(self.in_force, entry)
+            self.settings = _after(self.settings, entry)
 
 
 def in_force_at(node: Node | None) -> InForce:
     """Return what holds behind an entry."""
-    return _NOTHING_SET if node is None else node.in_force
+    return _NOTHING_SET if node is None else node.settings
 
 
 def _after(before: InForce, entry: Entry) -> InForce:
@@ -98,13 +98,13 @@ class Prefix(Sequence[T]):
 class Path:
     """The entries up to a head, and what is said among them."""
 
-    __slots__ = ("aside", "entries", "said")
+    __slots__ = ("with_blobs", "entries", "messages")
 
     def __init__(self, head: Node | None) -> None:
         self.entries: list[Entry] = []
         """It only grows; a branch that goes another way gets another path."""
-        self.said: list[Message] = []
-        self.aside: list[int] = []
+        self.messages: list[Message] = []
+        self.with_blobs: list[int] = []
         """Which of these have parts that lie beside the record."""
         for node in reversed(list(_back_from(head))):
             self.add(node.entry)
@@ -115,8 +115,8 @@ class Path:
         message = entry.message
         if message is not None:
             if digests_of(message):
-                self.aside.append(len(self.said))
-            self.said.append(message)
+                self.with_blobs.append(len(self.messages))
+            self.messages.append(message)
 
 
 # Nothing in the tree points to a branch, so it is in no cycle that would have to be looked for.
@@ -130,13 +130,13 @@ class Branch(Struct, gc=False, eq=False):
     path: Path | None = None
     order: Order | None = None
 
-    def lay_out(self) -> Path:
+    def load_path(self) -> Path:
         """Return the path to the head; it is walked once."""
         if self.path is None:
             self.path = Path(self.head)
         return self.path
 
-    def move(self, node: Node, order: Order) -> None:
+    def set_head(self, node: Node, order: Order) -> None:
         """Make `node` the new head."""
         if node.parent is not self.head:
             self.path = None

@@ -141,14 +141,14 @@ class Quiet(Struct, frozen=True, gc=False):
     """Names of the string fields whose text may appear in `repr`: labels, never content."""
 
     def __repr__(self) -> str:
-        parts = ", ".join([f"{name}={outline}" for name, outline in self._parts()])
+        parts = ", ".join([f"{name}={outline}" for name, outline in self._repr_parts()])
         return f"{type(self).__name__}({parts})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         # msgspec defines this one too, and rich would print the content with it.
-        return [(name, _Outline(outline)) for name, outline in self._parts()]
+        return [(name, _Outline(outline)) for name, outline in self._repr_parts()]
 
-    def set_fields(self) -> Iterator[tuple[str, Any]]:
+    def non_default_fields(self) -> Iterator[tuple[str, Any]]:
         """Return the fields that do not hold their default, in the order they are stored."""
         defaults = self.__struct_defaults__
         fields = self.__struct_fields__
@@ -158,15 +158,15 @@ class Quiet(Struct, frozen=True, gc=False):
             if position < first_default or value != defaults[position - first_default]:
                 yield name, value
 
-    def _parts(self) -> Iterator[tuple[str, str]]:
-        for name, value in self.set_fields():
+    def _repr_parts(self) -> Iterator[tuple[str, str]]:
+        for name, value in self.non_default_fields():
             yield name, _outline(value, name in self.shown)
 
 
 class Value(Quiet, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The base of every value that is stored: immutable, equal by content, lossless."""
 
-    refusal: ClassVar[type[InvalidValue]] = InvalidMessage
+    error_class: ClassVar[type[InvalidValue]] = InvalidMessage
     """What is raised when a field breaks a rule."""
 
     unknown: Verbatim = NOTHING
@@ -178,7 +178,7 @@ class Value(Quiet, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def holds_members(self) -> bool:
+    def has_valid_unknown(self) -> bool:
         """Tell whether what is unknown could stand among the members of this value."""
         return is_json_text("{" + self.unknown.text + "}")
 
@@ -224,7 +224,7 @@ class _Field(NamedTuple):
     types: frozenset[type]
     elements: frozenset[type]
     """For a tuple: what may be in it."""
-    is_settled: bool
+    needs_normalizing: bool
     """A mapping or a time, which is turned into the one form we keep."""
 
 
@@ -240,12 +240,12 @@ def check_fields(value: Value) -> None:
                 _settle(value, field)
         return
     unknown: object = value.unknown
-    if isinstance(unknown, Verbatim) and unknown and not value.holds_members():
+    if isinstance(unknown, Verbatim) and unknown and not value.has_valid_unknown():
         refuse(value, "unknown must be the text of members of a JSON object")
     for field in _fields(type(value)):
         content: Any = getattr(value, field.name)
         kind = type(content)
-        if field.is_settled and content is not None:
+        if field.needs_normalizing and content is not None:
             _settle(value, field)
         elif kind is int and float in field.types:
             force_setattr(value, field.name, _as_float(value, field.name, content))
@@ -275,7 +275,7 @@ def check_sha256(value: Value, name: str) -> None:
 
 def refuse(value: Value, rule: str) -> NoReturn:
     """Raise what this kind of value raises, naming it and the rule."""
-    raise value.refusal(f"{label(type(value))}: {rule}") from None
+    raise value.error_class(f"{label(type(value))}: {rule}") from None
 
 
 def explain_text(value: object) -> str:
@@ -322,7 +322,7 @@ def _list(types: frozenset[type]) -> str:
 
 @lru_cache(maxsize=128)
 def _settled_fields(cls: type[Value]) -> tuple[_Field, ...]:
-    return tuple([field for field in _fields(cls) if field.is_settled])
+    return tuple([field for field in _fields(cls) if field.needs_normalizing])
 
 
 def _settle(value: Value, field: _Field) -> None:

@@ -145,8 +145,8 @@ def run_again(desk: Desk, turns: list[Any], **settings: Any) -> ScriptedProvider
         return Agent(
             provider,
             desk.conversation,
-            gate=reuse.gate(Gate()),
-            runner=reuse.runner(Runner()),
+            gate=reuse.wrap_gate(Gate()),
+            runner=reuse.wrap_runner(Runner()),
             **settings,
         )
 

@@ -243,8 +243,8 @@ def test_a_call_about_something_else_than_was_decided_is_not_run() -> None:
 
 def test_what_a_tool_says_while_it_runs_is_told_and_not_recorded() -> None:
     async def speak(call: ToolCall, stage: Stage) -> str:
-        stage.say("first \ud800")
-        await asyncio.to_thread(stage.say, "from a thread")
+        stage.report_output("first \ud800")
+        await asyncio.to_thread(stage.report_output, "from a thread")
         return "whole"
 
     desk = Desk([calling(call("c1", "read")), "Done."], reader("read", speak))
@@ -256,8 +256,8 @@ def test_what_a_tool_says_while_it_runs_is_told_and_not_recorded() -> None:
 
 def test_what_a_tool_keeps_lies_in_the_store_beside_the_record() -> None:
     def keep(call: ToolCall, stage: Stage) -> ToolOutput:
-        digest = stage.keep(b"all of it")
-        assert stage.recall(digest) == b"all of it"
+        digest = stage.put_blob(b"all of it")
+        assert stage.read_blob(digest) == b"all of it"
         return ToolOutput.of("some of it", details={"sha256": digest})
 
     store = MemoryStore()
@@ -269,9 +269,9 @@ def test_what_a_tool_keeps_lies_in_the_store_beside_the_record() -> None:
 
 def test_what_a_tool_keeps_without_a_store_lasts_as_long_as_the_agent() -> None:
     def keep(call: ToolCall, stage: Stage) -> str:
-        assert stage.recall(stage.keep(b"x")) == b"x"
+        assert stage.read_blob(stage.put_blob(b"x")) == b"x"
         with pytest.raises(Missing):
-            stage.recall("0" * 64)
+            stage.read_blob("0" * 64)
         return "kept"
 
     desk = Desk([calling(call("c1", "read")), "Done."], reader("read", keep))

@@ -500,7 +500,7 @@ def test_every_stop_reason_has_a_word(reason: StopReason) -> None:
     seen = scene()
     message = ChatMessage.assistant("So.", stop_reason=reason)
     with seen.telemetry.turn(Request(messages=(ChatMessage.user("Go"),)), MODEL) as span:
-        span.answered(message)
+        span.record_result(message)
     (word,) = seen.attributes("chat claude-test")["gen_ai.response.finish_reasons"]
     expected = {"end_turn": "stop", "tool_use": "tool_call"}.get(reason.value, reason.value)
     assert word == expected

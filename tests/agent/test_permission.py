@@ -111,9 +111,9 @@ def test_reading_can_be_denied_too() -> None:
 
 
 def test_a_limit_is_told_before_there_is_a_call() -> None:
-    assert Permissions().limit(READ, Mode.PLAN) is None
-    assert Permissions().limit(BASH, Mode.ACT) is None
-    limit = Permissions().limit(BASH, Mode.PLAN)
+    assert Permissions().find_mode_denial(READ, Mode.PLAN) is None
+    assert Permissions().find_mode_denial(BASH, Mode.ACT) is None
+    limit = Permissions().find_mode_denial(BASH, Mode.PLAN)
     assert limit is not None
     assert limit.kind is DENY
 
@@ -281,7 +281,7 @@ def test_no_setting_allows_what_the_order_forbids(
         allowing = (*permissions.allow, *session, *standing)
         for subject in subjects:
             assert any(rule.covers_any(name, capability, [subject]) for rule in allowing)
-        assert any(rule.is_about(name) for rule in allowing)
+        assert any(rule.names_tool(name) for rule in allowing)
 
 
 # -- grants of a session -------------------------------------------------------------------------

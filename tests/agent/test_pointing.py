@@ -56,12 +56,12 @@ def failed(entry: Entry, block: int = 1) -> Resolution:
 
 def pointers_of(conversation: Conversation) -> Pointers:
     pointers = Pointers()
-    pointers.read(conversation.past())
+    pointers.read(conversation.entries_view())
     return pointers
 
 
 def names(pointed: Sequence[Pointed]) -> list[str]:
-    return [one.pointer.path for one in pointed if isinstance(one.pointer, FileReference)]
+    return [one.reference.path for one in pointed if isinstance(one.reference, FileReference)]
 
 
 # -- what is found -------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def test_the_last_that_was_found_out_counts() -> None:
     assert [one.is_resolved for one in pointers.unanswered()] == [False, True]
     conversation.append(found(entry))
     conversation.append(failed(entry, 2))
-    pointers.read(conversation.past())
+    pointers.read(conversation.entries_view())
     assert [one.is_resolved for one in pointers.unanswered()] == [True, False]
     assert names(pointers.resolved()) == ["a"]
 
@@ -140,7 +140,7 @@ def test_a_file_that_a_tool_has_shown_or_changed_is_known(
     )
     conversation.append(result)
     (one,) = pointers_of(conversation).resolved()
-    assert ("src/a" in one.known) is is_known
+    assert ("src/a" in one.known_files) is is_known
 
 
 def test_a_file_that_is_shown_again_is_news_again_only_where_it_was_shown_last() -> None:
@@ -148,7 +148,7 @@ def test_a_file_that_is_shown_again_is_news_again_only_where_it_was_shown_last()
     for _ in range(3):
         entry = conversation.append(saying("Look.", file("a")))
         conversation.append(found(entry, details={"path": "a"}))
-    known = ["a" in one.known for one in pointers_of(conversation).resolved()]
+    known = ["a" in one.known_files for one in pointers_of(conversation).resolved()]
     assert known == [True, True, False]
 
 
@@ -186,7 +186,7 @@ def test_after_a_rewind_only_what_is_still_there_counts(back_to: int) -> None:
     conversation.rewind(conversation.entries()[back_to])
     for _ in range(200):  # longer than it was: the number of entries says nothing
         conversation.append(ChatMessage.user("Well?"))
-    pointers.read(conversation.past())
+    pointers.read(conversation.entries_view())
     assert [*pointers.resolved()] == [*pointers_of(conversation).resolved()]
 
 
@@ -197,7 +197,7 @@ def test_another_branch_is_another_log() -> None:
     conversation.switch("side")
     conversation.append(found(conversation.append(saying("Look.", file("side")))))
     for branch, expected in (("side", ["side"]), ("main", ["f0", "f1"]), ("side", ["side"])):
-        pointers.read(conversation.past(branch))
+        pointers.read(conversation.entries_view(branch))
         assert names(pointers.resolved()) == expected
 
 

@@ -55,8 +55,8 @@ def again(
             provider,
             desk.conversation,
             tools=tools,
-            gate=reuse.gate(gate),
-            runner=reuse.runner(Runner()),
+            gate=reuse.wrap_gate(gate),
+            runner=reuse.wrap_runner(Runner()),
             model="lab/small",
         )
 

@@ -57,6 +57,6 @@ def test_a_job_may_be_ended_unasked_where_things_may_be_run_at_all() -> None:
     kill = Stub("bash_kill", Capability.EXECUTE)
     decision = Permissions().decide(kill, about(), mode=Mode.ACT)
     assert (decision.kind, decision.rule) == (DecisionKind.ALLOW, "default bash_kill")
-    assert Permissions().limit(kill, Mode.PLAN) is not None
+    assert Permissions().find_mode_denial(kill, Mode.PLAN) is not None
     assert kind(kill, deny=["bash_kill"]) == "deny"
     assert Permissions(default_rules=()).decide(kill, about(), mode=Mode.ACT).kind == "ask"

@@ -131,7 +131,7 @@ def test_any_text_is_a_rule_that_reads_the_same_or_is_refused(text: str) -> None
     ],
 )
 def test_a_rule_names_a_tool_or_many(rule: str, tool: str, *, is_about: bool) -> None:
-    assert Rule.parse(rule).is_about(tool) == is_about
+    assert Rule.parse(rule).names_tool(tool) == is_about
     assert Rule.parse(rule).covers_all(tool, WRITE, ("a",)) == is_about
     assert Rule.parse(rule).covers_any(tool, WRITE, ("a",)) == is_about
 
@@ -423,7 +423,7 @@ def test_what_is_suggested_covers_the_call(subjects: list[str], capability: Capa
     ],
 )
 def test_a_tool_of_a_server_may_be_written_as_the_server_does(text: str, tool: str) -> None:
-    assert Rule.parse(text).is_about(tool)
+    assert Rule.parse(text).names_tool(tool)
     assert Rule.parse(str(Rule.parse(text))) == Rule.parse(text)
 
 

@@ -26,16 +26,16 @@ class Aside:
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def denies(self, subject: str) -> bool:
+    def is_denied(self, subject: str) -> bool:
         return False
 
-    def say(self, text: str) -> None:
+    def report_output(self, text: str) -> None:
         self.said.append(text)
 
-    def keep(self, data: bytes) -> str:
+    def put_blob(self, data: bytes) -> str:
         raise NotImplementedError
 
-    def recall(self, sha256: str) -> bytes:
+    def read_blob(self, sha256: str) -> bytes:
         raise NotImplementedError
 
 
@@ -56,7 +56,7 @@ def test_texts_outputs_exceptions_and_functions_are_answers() -> None:
     output, failure = ToolOutput.of("whole", details={"n": 1}), ToolFailed("no")
 
     def plain(call: ToolCall, stage: Stage) -> str:
-        stage.say("hm")
+        stage.report_output("hm")
         return f"for {call.id}"
 
     async def later(call: ToolCall, stage: Stage) -> Any:

@@ -96,7 +96,7 @@ def test_a_sealed_grant_cannot_be_changed(forged: str) -> None:
         for entry in conversation.entries()
         if isinstance(entry.payload, Approval) and entry.audit is not None
     )
-    assert signet.is_ours(entry)
+    assert signet.has_valid_signature(entry)
     audit, approval = dict(entry.audit or {}), entry.payload
     assert isinstance(approval, Approval)
     assert {"scope", "grant", "seal"} == audit.keys()
@@ -108,7 +108,7 @@ def test_a_sealed_grant_cannot_be_changed(forged: str) -> None:
         arguments_sha256=approval.arguments_sha256,
         actor=approval.actor,
     )
-    assert not signet.is_ours(Entry(id="e", payload=changed, audit=audit))
+    assert not signet.has_valid_signature(Entry(id="e", payload=changed, audit=audit))
 
 
 @pytest.mark.parametrize("proof", [None, True, "", "\u00e9", {"a": 1}, ["x"]])
@@ -120,7 +120,7 @@ def test_what_is_no_seal_at_all_is_none(proof: object) -> None:
         actor="eva",
         audit={"scope": "session", "grant": "write", "seal": proof},
     )
-    assert not Signet(conversation.id, OURS).is_ours(entry)
+    assert not Signet(conversation.id, OURS).has_valid_signature(entry)
     assert [str(rule) for rule in SessionGrants([entry]).rules] == [
         "write"
     ]  # where all of a record counts

@@ -73,13 +73,13 @@ def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
         said = asyncio.Event()
 
         async def speak(call: ToolCall, stage: Stage) -> str:
-            stage.say("one\n")
-            await asyncio.to_thread(stage.say, "two \udcff\n")
+            stage.report_output("one\n")
+            await asyncio.to_thread(stage.report_output, "two \udcff\n")
             said.set()
             try:
                 await asyncio.Future()
             finally:
-                stage.say("and the last\n")
+                stage.report_output("and the last\n")
             return "never"
 
         tool = reader("read", speak)
@@ -106,7 +106,7 @@ def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
     async def main() -> None:
         async def speak(call: ToolCall, stage: Stage) -> str:
             for number in range(30_000):
-                stage.say(f"{number}\n")
+                stage.report_output(f"{number}\n")
             await asyncio.Future()
             return "never"
 
@@ -129,7 +129,7 @@ def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
 def test_calls_that_are_stopped_together_are_replayed_with_what_each_had_said() -> None:
     async def main() -> None:
         async def speak(call: ToolCall, stage: Stage) -> str:
-            stage.say(call.id)
+            stage.report_output(call.id)
             await asyncio.Future()
             return "never"
 

@@ -68,7 +68,7 @@ def answer(request: Request) -> ScriptedTurn:
 
 async def work(call: ToolCall, stage: Stage) -> str:
     await asyncio.sleep(0)
-    stage.say("half")
+    stage.report_output("half")
     await asyncio.sleep(0)
     return f"result of {call.id}"
 

@@ -40,7 +40,7 @@ def test_a_watcher_that_raises_ends_the_run_and_hears_no_more(kind: type) -> Non
             raise Broken
 
     async def speak(call: ToolCall, stage: Stage) -> str:
-        await asyncio.to_thread(stage.say, "hello")
+        await asyncio.to_thread(stage.report_output, "hello")
         return "ok"
 
     turn = ChatMessage.assistant("I look.", [call("c1", "read"), call("c2", "read")])
@@ -110,5 +110,5 @@ def test_what_a_tool_says_after_the_end_is_told_nobody() -> None:
 
     desk = Desk([calling(call("c1", "read")), "Done."], reader("read", remember))
     run(desk.run())
-    stages[0].say("late")
+    stages[0].report_output("late")
     assert isinstance(desk.events[-1], RunEnded)

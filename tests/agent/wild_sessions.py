@@ -57,10 +57,10 @@ class Mortal:
             raise Unavailable("store: it is dead")
         self._store.append(self._session, entry, branch=branch, digest=digest, expected=expected)
 
-    def put_aside(self, payload: Payload) -> Payload:
+    def extract_blobs(self, payload: Payload) -> Payload:
         return payload
 
-    def bring_back(self, payload: P) -> P:
+    def restore_blobs(self, payload: P) -> P:
         return payload
 
     def begin_branch(self, name: str, at: str | None) -> None:
@@ -255,13 +255,13 @@ class WildSession:
 
     async def _slowly(self, call: ToolCall, stage: Stage) -> str:
         for turn in range(self.chance.randint(1, 3)):
-            stage.say(f"{call.id}: {turn}\n")
+            stage.report_output(f"{call.id}: {turn}\n")
             await asyncio.sleep(0)
         return "at last"
 
     async def _stopping(self, _: ToolCall, stage: Stage) -> str:
         self._stop()
-        stage.say("soon")
+        stage.report_output("soon")
         await asyncio.sleep(0)
         return "too late"
 

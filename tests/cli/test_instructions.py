@@ -166,8 +166,8 @@ def test_the_same_surroundings_give_the_same_prompt() -> None:
     folder = Path("/srv/app")
     early, late = (datetime(2026, 2, 18, hour, tzinfo=UTC) for hour in (1, 23))
     made = [
-        Surroundings.of(folder, folder, now=lambda: early),
-        Surroundings.of(folder, folder, now=lambda: late),
+        Surroundings.current(folder, folder, now=lambda: early),
+        Surroundings.current(folder, folder, now=lambda: late),
     ]
     assert build_system_prompt(made[0]) == build_system_prompt(made[1])
     assert "Date (UTC): 2026-02-18" in build_system_prompt(made[0])
@@ -176,7 +176,7 @@ def test_the_same_surroundings_give_the_same_prompt() -> None:
 
 def test_further_folders_are_named() -> None:
     folder = Path("/srv/app")
-    made = Surroundings.of(folder, folder, add_dirs=[Path("/srv/lib")])
+    made = Surroundings.current(folder, folder, add_dirs=[Path("/srv/lib")])
     assert "You may also work in: /srv/lib\n" in build_system_prompt(made)
 
 
@@ -216,7 +216,7 @@ def test_a_file_cannot_speak_in_the_name_of_another() -> None:
 
 def test_the_name_of_a_folder_cannot_add_a_line() -> None:
     folder = Path('/srv/a\nDate: never">\u2028\udcff')
-    made = Surroundings.of(folder, folder)
+    made = Surroundings.current(folder, folder)
     prompt = build_system_prompt(made, [Instruction(folder / "AGENTS.md", "x")])
     assert "Working folder: /srv/a?Date: never????\n" in prompt
     assert ChatMessage.system(prompt).text == prompt

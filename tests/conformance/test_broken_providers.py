@@ -136,7 +136,7 @@ BROKEN = [
 @cache
 def failures(stage: Stage) -> dict[str, Result]:
     results = [run_stream_case(case, stage, longest_s=0.2) for case in STREAM_CASES]
-    return {result.case: result for result in results if result.verdict is Verdict.FAIL}
+    return {result.case: result for result in results if result.outcome is Verdict.FAIL}
 
 
 @pytest.mark.requirement("S4-17")
@@ -158,4 +158,4 @@ def test_a_read_that_close_does_not_end_is_given_up() -> None:
 
 def test_a_good_provider_that_is_wrapped_up_is_still_good() -> None:
     stage = BrokenStage(BrokenStream)
-    assert {run_stream_case(case, stage).verdict for case in STREAM_CASES} == {Verdict.OK}
+    assert {run_stream_case(case, stage).outcome for case in STREAM_CASES} == {Verdict.OK}

@@ -79,7 +79,7 @@ def test_results_are_shown_as_a_matrix_with_the_reasons_below() -> None:
         Result("text", "mine", Verdict.OK),
         Result("two_calls", "mine", Verdict.FAIL, "calls: expected 2, got 1"),
         Result("text", "theirs", Verdict.OK),
-        Result("two_calls", "theirs", Verdict.CANNOT_SAY, "the protocol cannot say: CallPart"),
+        Result("two_calls", "theirs", Verdict.NOT_APPLICABLE, "the protocol cannot say: CallPart"),
     ]
     assert matrix(results) == textwrap.dedent("""\
                    mine  theirs
@@ -93,9 +93,9 @@ def test_results_are_shown_as_a_matrix_with_the_reasons_below() -> None:
 def test_the_matrix_tells_why_a_case_was_not_asked_if_it_is_to() -> None:
     results = [
         Result("text", "mine", Verdict.OK),
-        Result("thinking", "mine", Verdict.CANNOT_SAY, "the protocol cannot say: Think"),
+        Result("thinking", "mine", Verdict.NOT_APPLICABLE, "the protocol cannot say: Think"),
     ]
-    assert matrix(results, explained=[Verdict.CANNOT_SAY]) == textwrap.dedent("""\
+    assert matrix(results, explained=[Verdict.NOT_APPLICABLE]) == textwrap.dedent("""\
                   mine
         text      ok
         thinking  –
@@ -148,7 +148,7 @@ class CountsNothing(ChatSpeaker):
 def test_a_protocol_without_tokens_is_asked_about_everything_else() -> None:
     usual, without = (run_wire_cases(speaker) for speaker in (ChatSpeaker(), CountsNothing()))
     pairs = zip(usual, without, strict=True)
-    differing = {one.case for one, other in pairs if one.verdict is not other.verdict}
+    differing = {one.case for one, other in pairs if one.outcome is not other.outcome}
     assert differing == {"usage", "usage_inclusive"}
 
 

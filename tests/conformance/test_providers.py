@@ -29,7 +29,7 @@ every_case = pytest.mark.parametrize("case", STREAM_CASES, ids=lambda case: case
 @every_case
 def test_the_http_provider_passes_a_case(case: StreamCase, stage: Stage) -> None:
     result = run_stream_case(case, stage)
-    assert result.verdict is not Verdict.FAIL, str(result)
+    assert result.outcome is not Verdict.FAIL, str(result)
 
 
 @pytest.mark.requirement("S4-17", "S4-16")
@@ -37,7 +37,7 @@ def test_the_http_provider_passes_a_case(case: StreamCase, stage: Stage) -> None
 @every_case
 def test_a_provider_for_tests_passes_a_case(case: StreamCase, stage: Stage) -> None:
     result = run_stream_case(case, stage)
-    assert result.verdict is not Verdict.FAIL, str(result)
+    assert result.outcome is not Verdict.FAIL, str(result)
 
 
 def test_only_fragments_of_calls_cannot_be_said_by_all() -> None:
@@ -45,7 +45,7 @@ def test_only_fragments_of_calls_cannot_be_said_by_all() -> None:
         (case.__name__, stage.name)
         for stage in (*HTTP, *DOUBLES)
         for case in STREAM_CASES
-        if run_stream_case(case, stage).verdict is Verdict.CANNOT_SAY
+        if run_stream_case(case, stage).outcome is Verdict.NOT_APPLICABLE
     }
     whole_calls = ("http/gemini", "http/ollama_chat", "replay/gemini", "replay/ollama_chat")
     assert skipped == {("interleaved_tool_call_deltas", name) for name in whole_calls}

@@ -25,7 +25,7 @@ def result_of(case: WireCase, speaker: Speaker) -> Result:
 @pytest.mark.parametrize("case", WIRE_CASES, ids=lambda case: case.__name__)
 def test_a_wire_passes_a_case(case: WireCase, speaker: Speaker) -> None:
     result = result_of(case, speaker)
-    assert result.verdict is not Verdict.FAIL, str(result)
+    assert result.outcome is not Verdict.FAIL, str(result)
 
 
 def test_what_a_protocol_cannot_say_is_known() -> None:

@@ -107,7 +107,7 @@ def test_what_lies_beside_the_record_is_brought_back() -> None:
     conversation = store.new([ChatMessage.user("u"), *turn("c", long)])
     entries = conversation.entries()
     assert isinstance(entries[2].payload.content[0], Resource)  # type: ignore[union-attr]
-    built = ContextBuilder().build(entries, Target(), bring_back=conversation.bring_back)
+    built = ContextBuilder().build(entries, Target(), bring_back=conversation.restore_blobs)
     assert built.request.messages[2].text == long
     assert built.request.messages == conversation.messages()
 
@@ -118,7 +118,7 @@ def test_only_what_lies_beside_the_record_is_brought_back_and_only_once() -> Non
 
     def bring_back(message: Message) -> Message:
         brought.append(message)
-        return conversation.bring_back(message)
+        return conversation.restore_blobs(message)
 
     builder = ContextBuilder()
     first = builder.build(conversation.entries(), Target(), bring_back=bring_back)
@@ -137,7 +137,7 @@ def test_what_cannot_be_brought_back_leaves_nothing_half_read() -> None:
 
     with pytest.raises(Unavailable):
         builder.build(conversation.entries(), Target(), bring_back=fail)
-    built = builder.build(conversation.entries(), Target(), bring_back=conversation.bring_back)
+    built = builder.build(conversation.entries(), Target(), bring_back=conversation.restore_blobs)
     assert built.request.messages == conversation.messages()
 
 

@@ -33,10 +33,10 @@ class Journal:
     def open(self) -> Conversation:
         return Conversation(id=self.session, journal=self)
 
-    def put_aside(self, payload: Payload) -> Payload:
-        return self.store.put_aside(payload)
+    def extract_blobs(self, payload: Payload) -> Payload:
+        return self.store.extract_blobs(payload)
 
-    def bring_back(self, payload: P) -> P:
+    def restore_blobs(self, payload: P) -> P:
         return bring_back(payload, self.store.blob)
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:

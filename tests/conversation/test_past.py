@@ -15,7 +15,7 @@ def talk(length: int) -> Conversation:
 @pytest.mark.parametrize("length", [0, 1, 5])
 def test_the_past_is_what_the_entries_are(length: int) -> None:
     conversation = talk(length)
-    past, entries = conversation.past(), conversation.entries()
+    past, entries = conversation.entries_view(), conversation.entries()
     assert (tuple(past), len(past), len(conversation)) == (entries, length, length)
     assert tuple(reversed(past)) == entries[::-1]
     for start in range(-length - 1, length + 2):
@@ -26,7 +26,7 @@ def test_the_past_is_what_the_entries_are(length: int) -> None:
 
 def test_an_entry_is_found_by_its_number_from_either_end() -> None:
     conversation = talk(3)
-    past, entries = conversation.past(), conversation.entries()
+    past, entries = conversation.entries_view(), conversation.entries()
     assert [past[number] for number in range(-3, 3)] == [*entries, *entries]
     for number in (3, -4):
         with pytest.raises(IndexError):
@@ -35,25 +35,25 @@ def test_an_entry_is_found_by_its_number_from_either_end() -> None:
 
 def test_what_is_said_later_is_not_in_it() -> None:
     conversation = talk(2)
-    past, entries = conversation.past(), conversation.entries()
+    past, entries = conversation.entries_view(), conversation.entries()
     conversation.append(ChatMessage.user("later"))
     assert (tuple(past), past[-1], past[1:]) == (entries, entries[-1], entries[1:])
     with pytest.raises(IndexError):
         past[2]
-    assert len(conversation.past()) == 3
+    assert len(conversation.entries_view()) == 3
 
 
 def test_a_branch_that_goes_back_leaves_it_as_it_was() -> None:
     conversation = talk(3)
-    past, entries = conversation.past(), conversation.entries()
+    past, entries = conversation.entries_view(), conversation.entries()
     conversation.rewind(entries[0])
     conversation.append(ChatMessage.user("otherwise"))
     assert tuple(past) == entries
-    assert tuple(conversation.past()) == conversation.entries()
+    assert tuple(conversation.entries_view()) == conversation.entries()
 
 
 def test_other_branches_have_their_own() -> None:
     conversation = talk(2)
     conversation.fork("idea", at=conversation.entries()[0])
-    assert tuple(conversation.past("idea")) == conversation.entries("idea")
-    assert repr(conversation.past("idea")) == "Prefix(1)"
+    assert tuple(conversation.entries_view("idea")) == conversation.entries("idea")
+    assert repr(conversation.entries_view("idea")) == "Prefix(1)"

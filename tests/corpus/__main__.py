@@ -118,7 +118,7 @@ def _told(message: AssistantMessage) -> Record:
             {
                 "id": call.id,
                 "name": getattr(call, "original_name", None) or call.name,
-                "arguments": None if isinstance(call, InvalidToolCall) else call.parsed.thaw(),
+                "arguments": None if isinstance(call, InvalidToolCall) else call.parsed.to_dict(),
             }
             for call in message.tool_calls
         ],

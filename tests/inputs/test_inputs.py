@@ -35,7 +35,7 @@ async def allow(tool: str, capability: Capability, subject: str, *, preview: str
 
 
 def resolve(inputs: Inputs, pointer: Pointer) -> Finding:
-    resolving = inputs.resolve(pointer, Viewer(permits=allow))
+    resolving = inputs.resolve(pointer, Viewer(authorize=allow))
     return asyncio.run(asyncio.wait_for(resolving, 60))
 
 
@@ -61,7 +61,7 @@ def test_the_limits_of_images_are_those_that_are_given(tmp_path: Path) -> None:
     wide = encoded(graphic(400, 20))
     small = limits_for("")._replace(longest_edge=64)
     sizes = [
-        Inputs(tmp_path, image_limits=limits).fit(wide).source == ImageData(wide)
+        Inputs(tmp_path, image_limits=limits).prepare_image(wide).source == ImageData(wide)
         for limits in (limits_for(""), small)
     ]
     assert sizes == [True, False]

@@ -143,7 +143,7 @@ def test_cancelling_in_mid_stream_stops_the_server_too(protocol: str, llama_url:
 async def busy_slots(url: str) -> int:
     """Ask the server how many answers it is working on."""
     async with connect(CHAT, base_url=url, environ={}) as provider:
-        slots = await provider._ask("GET", "/slots")
+        slots = await provider._fetch("GET", "/slots")
     return sum(slot["is_processing"] for slot in slots)
 
 

@@ -16,7 +16,7 @@ def rebuild(value: Any, *, sparse: bool = False) -> Any:
     if type(value) is str:
         return "".join(list(value))
     if isinstance(value, JsonObject):
-        return value.thaw()
+        return value.to_dict()
     if not isinstance(value, msgspec.Struct):
         return value
     fields = {

@@ -67,7 +67,7 @@ HABITS = [
 def test_every_habit_of_providers_is_understood(index: Any, ids: Any, names: Any) -> None:
     """Two calls of the same tool, told with each habit."""
     habits = StreamHabits(index=index, ids=ids, names=names, announces=False, ends=False)
-    assert habits == habits.made_understandable()
+    assert habits == habits.made_decodable()
 
     def said(number: int, place: int, fragment: str) -> ToolCallDelta:
         own = {"shared": 0, "missing": None, "first": None if place else number}

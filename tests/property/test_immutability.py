@@ -158,7 +158,7 @@ def with_mark(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(with_mark(part) for part in value)
     if isinstance(value, Mapping):
-        return JsonObject({**JsonObject(value).thaw(), MARK: [MARK]})
+        return JsonObject({**JsonObject(value).to_dict(), MARK: [MARK]})
     if not isinstance(value, Quiet):
         return value
     for name in value.__struct_fields__:

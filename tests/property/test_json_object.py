@@ -24,7 +24,7 @@ def test_it_equals_the_plain_dictionary_of_the_same_json(members: dict[str, Any]
     frozen = JsonObject(members)
     assert frozen == members
     assert members == frozen
-    assert frozen.thaw() == members
+    assert frozen.to_dict() == members
     assert len(frozen) == len(members)
     assert list(frozen) == list(members)
     assert same(dict(frozen), members)
@@ -47,7 +47,7 @@ def same(frozen: Any, plain: Any) -> bool:
 
 @given(json_objects(), json_objects())
 def test_equal_objects_have_equal_hashes(one: JsonObject, other: JsonObject) -> None:
-    assert (one == other) == (other == one) == (one.thaw() == other)
+    assert (one == other) == (other == one) == (one.to_dict() == other)
     if one == other:
         assert hash(one) == hash(other)
     twin = JsonObject.parse(one.text)
@@ -89,7 +89,7 @@ def test_it_is_read_only_all_the_way_down(value: JsonObject) -> None:
             for name in ("a", "_members", "text"):
                 with pytest.raises(AttributeError):
                     setattr(part, name, {})
-    thawed = value.thaw()
+    thawed = value.to_dict()
     for name in list(thawed):
         spoil(thawed[name])
         thawed[name] = "spoilt"

@@ -32,7 +32,7 @@ def test_every_row_of_the_catalog_can_be_asked(vendor: Vendor) -> None:
     provider = connect(vendor, key="k", base_url=base_url, transport=ReplayTransport(()))
     stream = provider.stream(REQUEST)
     assert stream.losses == ()
-    outgoing = provider._outgoing("POST", endpoint_of(vendor).path_for("m"), b"{}")
+    outgoing = provider._build_request("POST", endpoint_of(vendor).path_for("m"), b"{}")
     assert outgoing.url.startswith(base_url)
     assert outgoing.headers["content-type"] == "application/json"
 
@@ -52,8 +52,8 @@ def test_what_leaves_the_machine_is_encrypted_and_needs_a_key(vendor: Vendor) ->
 def test_every_chat_vendor_has_a_dialect_of_its_own_name(vendor: Vendor) -> None:
     assert vendor.title
     if vendor.wire == "openai_chat":
-        assert vendor.sealer in DIALECTS
-        assert vendor.chat_dialect.provider == vendor.sealer
+        assert vendor.provider_name in DIALECTS
+        assert vendor.chat_dialect.provider == vendor.provider_name
 
 
 def test_the_guide_lists_every_vendor_as_it_is_in_the_catalog() -> None:
@@ -175,7 +175,7 @@ def test_a_model_that_is_described_alone_has_the_limits_of_the_row_as_well() -> 
 def test_paths_follow_the_base_url_whatever_it_ends_with() -> None:
     for base in ("https://lab.example/v1", "https://lab.example/v1/"):
         provider = connect("vllm", base_url=base, transport=ReplayTransport(()))
-        assert provider._outgoing("GET", "/models", b"").url == "https://lab.example/v1/models"
+        assert provider._build_request("GET", "/models", b"").url == "https://lab.example/v1/models"
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_rows_are_read_from_toml_and_json_alike() -> None:
     assert (lab.key_variables, lab.needs_key) == (("LAB_KEY",), False)
     assert lab.capabilities == Capabilities(tools=True, vision=False, thinking=True)
     assert (lab.context_tokens, lab.max_output_tokens) == (32768, 4096)
-    assert lab.sealer == "vllm"
+    assert lab.provider_name == "vllm"
     assert lab.chat_dialect.thinking_field == "thoughts"
     assert lab.chat_dialect.merges_neighbours
     assert lab.chat_dialect.call_id.fullmatch("abcd")
@@ -298,7 +298,7 @@ def test_rows_are_read_from_toml_and_json_alike() -> None:
     gateway = vendors["gateway"]
     assert (gateway.auth, gateway.needs_key) == (Auth.BEARER, True)
     assert gateway.headers == (("x-team", "tools"),)
-    assert gateway.sealer == "gateway"
+    assert gateway.provider_name == "gateway"
 
     twin = vendors["twin"]
     assert twin.base_url == lab.base_url

@@ -56,7 +56,7 @@ def say(text: str) -> Request:
 
 
 def process_of(provider: EmbeddedProvider) -> subprocess.Popen[bytes]:
-    process = provider._transport._engine._process
+    process = provider._transport._server._process
     assert process is not None
     return process
 
@@ -102,7 +102,7 @@ def test_it_is_described_without_being_loaded() -> None:
         assert model.context_tokens == 8192
         assert model.capabilities.tools is False
         assert await provider.models() == (model,)
-        assert provider._transport._engine._process is None
+        assert provider._transport._server._process is None
         await provider.close()
 
     run(main())
@@ -185,7 +185,7 @@ def test_nobody_else_on_the_machine_can_use_it() -> None:
     async def main() -> None:
         async with puppet() as provider:
             await provider.stream(say("hi")).collect()
-            address = provider._transport._engine._address
+            address = provider._transport._server._address
             assert address.startswith("http://127.0.0.1:")
             stranger = connect("llama.cpp", base_url=f"{address}/v1", key="guess", environ={})
             async with stranger:
@@ -243,7 +243,7 @@ def test_closing_while_it_loads_ends_the_waiting() -> None:
         await provider.close()
         with pytest.raises(StenoError):
             await reading
-        process = provider._transport._engine._process
+        process = provider._transport._server._process
         assert process is None or process.poll() is not None
 
     run(main(), LIMIT_S)

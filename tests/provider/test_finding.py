@@ -23,8 +23,8 @@ from steno.providers.offline import OfflineProvider
 from tests.provider.server import STALL, Script, Server, reply, run, serving, streamed
 
 PUPPET = Path(__file__).parents[1] / "data" / "puppet" / "puppet.gguf"
-PATIENCE = Patience(own_s=5, hosted_s=5)
-HURRY = Patience(own_s=0.05, hosted_s=0.05)
+PATIENCE = Patience(local_s=5, hosted_s=5)
+HURRY = Patience(local_s=0.05, hosted_s=0.05)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ async def find(wanted: str = "", **settings: Any) -> Found:
 
 
 def trail(found: Found) -> list[str]:
-    return [looked.where for looked in found.looked]
+    return [looked.where for looked in found.searched]
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_a_model_that_is_named_is_taken_without_asking_anybody() -> None:
 
 def test_what_is_configured_counts_if_nothing_is_asked_for() -> None:
     found = run(find(configured="ollama/llama3.2", environ={"ANTHROPIC_API_KEY": "k"}))
-    assert (found.name, found.how, found.looked) == ("ollama/llama3.2", "configured", ())
+    assert (found.name, found.reason, found.searched) == ("ollama/llama3.2", "configured", ())
 
 
 def test_a_missing_key_is_told_before_anything_is_sent() -> None:
@@ -165,7 +165,7 @@ def test_a_vendor_without_a_model_is_asked_for_one() -> None:
         async with world(vllm=listing("text-embedding-1", "qwen")) as (vendors, _):
             found = await find("vllm", vendors=vendors)
             assert found.name == "vllm/qwen"
-            assert found.how.startswith("asked for as vllm alone; 2 models at http://")
+            assert found.reason.startswith("asked for as vllm alone; 2 models at http://")
             with pytest.raises(NotFound, match=r"no connection.*; is it running\? ollama serve$"):
                 await find("ollama", vendors=vendors)
 
@@ -211,9 +211,9 @@ def test_a_key_goes_before_servers_on_this_machine() -> None:
         ) as (vendors, servers):
             found = await find(vendors=vendors, environ=KEYS)
             assert found.name == "anthropic/claude-sonnet-5-20300101"
-            assert found.how == "key in ANTHROPIC_API_KEY"
+            assert found.reason == "key in ANTHROPIC_API_KEY"
             assert trail(found) == ["openai", "anthropic"]
-            assert found.looked[0].outcome == "no key; set OPENAI_API_KEY"
+            assert found.searched[0].outcome == "no key; set OPENAI_API_KEY"
             assert servers["anthropic"].seen[0].headers["x-api-key"] == SECRET
 
     run(main())
@@ -228,7 +228,7 @@ def test_a_key_that_is_refused_is_passed_over_and_never_shown() -> None:
         async with world(anthropic=refused, mistral=models) as (vendors, _):
             found = await find(vendors=vendors, environ=KEYS)
             assert found.name == "mistral/mistral-large-latest"
-            assert all(SECRET not in looked.outcome for looked in found.looked)
+            assert all(SECRET not in looked.outcome for looked in found.searched)
 
     run(main())
 
@@ -242,7 +242,7 @@ def test_ollama_goes_first_of_the_servers_with_the_first_model_that_has_tools() 
             asked = [seen.json["model"] for seen in servers["ollama"].seen[1:]]
             assert sorted(asked) == ["able", "tiny"]
             assert found.name == f"ollama/{asked[1]}"
-            assert found.how == f"server at {servers['ollama'].url}"
+            assert found.reason == f"server at {servers['ollama'].url}"
             assert found.known is not None
             assert found.known.context_tokens == 4096
 
@@ -289,7 +289,7 @@ def test_a_server_without_models_or_with_nonsense_is_passed_over() -> None:
         async with world(ollama=page, vllm=listing(), lmstudio=listing("embed-a")) as (vendors, _):
             found = await find(vendors=vendors)
             assert found.name == "offline/assistant"
-            outcomes = {looked.where: looked.outcome for looked in found.looked}
+            outcomes = {looked.where: looked.outcome for looked in found.searched}
             assert "lists no model to talk to" in outcomes["vllm"]
             assert "lists no model to talk to" in outcomes["lmstudio"]
             assert outcomes["ollama"]
@@ -301,7 +301,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
     async def main() -> None:
         async with world(ollama=[STALL], anthropic=[STALL]) as (vendors, _):
             found = await find(vendors=vendors, environ=KEYS, patience=HURRY)
-            outcomes = {looked.where: looked.outcome for looked in found.looked}
+            outcomes = {looked.where: looked.outcome for looked in found.searched}
             assert "no answer within 0.05 s" in outcomes["ollama"]
             assert "no answer within 0.05 s" in outcomes["anthropic"]
             assert found.name == "offline/assistant"
@@ -315,7 +315,7 @@ def test_who_comes_first_is_not_waited_for_longer_than_it_takes() -> None:
             vendors,
             servers,
         ):
-            endless = Patience(own_s=600, hosted_s=600)
+            endless = Patience(local_s=600, hosted_s=600)
             found = await find(vendors=vendors, environ=KEYS, patience=endless)
             assert found.vendor == "anthropic"
             if servers["mistral"].seen:
@@ -328,11 +328,11 @@ def test_where_there_is_nothing_else_the_embedded_model_is_found() -> None:
     async def main() -> None:
         async with world() as (vendors, _):
             found = await find(vendors=vendors, bundled=lambda: PUPPET)
-            assert (found.name, found.how) == ("embedded", "no key and no server found")
+            assert (found.name, found.reason) == ("embedded", "no key and no server found")
             provider = found.open()
             assert isinstance(provider, EmbeddedProvider)
             assert provider.path == PUPPET
-            assert found.looked[-1].is_usable
+            assert found.searched[-1].is_usable
 
     run(main())
 
@@ -345,8 +345,8 @@ def test_with_nothing_at_all_there_is_the_offline_assistant(
             found = await find(vendors=vendors)
             assert found.name == "offline/assistant"
             assert isinstance(found.open(), OfflineProvider)
-            assert (found.how, trail(found)[-2:]) == ("nothing else found", ["embedded", "offline"])
-            assert all(looked.outcome for looked in found.looked)
+            assert (found.reason, trail(found)[-2:]) == ("nothing else found", ["embedded", "offline"])
+            assert all(looked.outcome for looked in found.searched)
 
     run(main())
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
@@ -409,7 +409,7 @@ def test_a_key_that_is_of_no_use_since_something_is_missing_is_told(
         async with world(anthropic=listing("claude-sonnet-5")) as (vendors, _):
             found = await find(vendors=vendors, environ={"ANTHROPIC_API_KEY": "k"})
         assert found.name == "offline/assistant"
-        assert found.how == (
+        assert found.reason == (
             "anthropic: the key is in ANTHROPIC_API_KEY, but HttpTransport needs aiohttp: "
             "pip install 'steno[http]'"
         )

@@ -119,7 +119,7 @@ def test_the_key_in_what_led_to_an_error_is_hidden_as_well() -> None:
     error = RuntimeError("sk-very-secret")
     error.__cause__, error.__context__ = cause, cause
     cause.__context__ = error
-    Key("sk-very-secret").hide_in(error)
+    Key("sk-very-secret").redact_error(error)
     assert error.args == ("***",)
     assert cause.args == ("***", 7)
     assert cause.__notes__ == ["it was ***"]

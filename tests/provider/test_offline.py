@@ -214,7 +214,7 @@ def test_help_is_what_it_understands(text: str) -> None:
 @given(st.text())
 def test_no_text_is_too_strange_to_be_answered(text: str) -> None:
     understood = understand(text)
-    assert understood.steps == () or understood.unclear is None
+    assert understood.steps == () or understood.unparsed is None
 
 
 def test_a_long_blank_is_read_as_quickly_as_a_short_one() -> None:

@@ -80,20 +80,20 @@ def test_closing_ends_a_pause() -> None:
 
 def test_a_recorded_response_is_read_chunk_by_chunk() -> None:
     data = STREAM + chunk(b"one") + b"3;name=value\r\ntwo\r\n" + END
-    recorded = Recorded.of_http(data)
+    recorded = Recorded.from_http(data)
     assert recorded == Recorded(
         (b"one", b"two"), 200, "text/event-stream", (("transfer-encoding", "chunked"),)
     )
 
 
 def test_a_recorded_response_without_chunks_is_one_piece() -> None:
-    recorded = Recorded.of_http(b"HTTP/1.1 404 Not Found\r\nX-A: b\r\n\r\nbody")
+    recorded = Recorded.from_http(b"HTTP/1.1 404 Not Found\r\nX-A: b\r\n\r\nbody")
     assert (recorded.steps, recorded.status, recorded.headers) == ((b"body",), 404, (("x-a", "b"),))
 
 
 def test_a_recording_that_broke_off_breaks_off_again() -> None:
     async def main() -> None:
-        transport = ReplayTransport([Recorded.of_http(STREAM + chunk(b"one") + b"5\r\ntw")])
+        transport = ReplayTransport([Recorded.from_http(STREAM + chunk(b"one") + b"5\r\ntw")])
         answer = await transport.open(Outgoing("POST", "http://lab.example", {}))
         assert [await answer.read(), await answer.read()] == [b"one", b"tw"]
         with pytest.raises(Unreachable):
@@ -105,7 +105,7 @@ def test_a_recording_that_broke_off_breaks_off_again() -> None:
 @pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 OK\r\n\r\n"])
 def test_what_is_no_response_is_no_recording(data: bytes) -> None:
     with pytest.raises(InvalidValue, match=r"^recording: "):
-        Recorded.of_http(data)
+        Recorded.from_http(data)
 
 
 # -- whole answers -------------------------------------------------------------------------------

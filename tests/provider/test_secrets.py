@@ -135,8 +135,8 @@ def test_blanks_around_a_key_are_not_part_of_it() -> None:
 
 def test_a_key_that_is_hardly_one_garbles_nothing() -> None:
     error = Overloaded("an apt answer", status=503)
-    Key("a").hide_in(error)
-    Key("").hide_in(error)
+    Key("a").redact_error(error)
+    Key("").redact_error(error)
     assert str(error) == "an apt answer (status 503)"
 
 

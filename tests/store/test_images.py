@@ -33,7 +33,7 @@ def test_a_large_image_lies_beside_the_record(kind: str, tmp_path: Path) -> None
         assert [type(source) for source in sources] == [ImageBlob, ImageData]
         [record] = store.records(conversation.id)
         assert len(encode_record(record)) < 1_000
-        assert store.bring_back(kept) == said
+        assert store.restore_blobs(kept) == said
         assert store.open(conversation.id).messages() == (said,)
         sent = openai_chat.encode_request(Request(model="m", messages=conversation.messages()))
         assert sent.losses == ()
@@ -50,7 +50,7 @@ def test_an_image_goes_when_nobody_names_it_any_more() -> None:
         assert store.collect_garbage() == 0, "somebody may be about to name it"
         assert store.collect_garbage(older_than=timedelta(0)) == len(LARGE)
         with pytest.raises(Missing):
-            store.bring_back(kept)
+            store.restore_blobs(kept)
 
 
 def test_a_message_whose_image_is_gone_still_stands() -> None:

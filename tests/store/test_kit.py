@@ -52,7 +52,7 @@ FOR_DISKS = FOR_FILES | {
 
 def judge(case: StoreCase, subject: Subject) -> None:
     result = run_store_case(case, subject)
-    assert result.verdict is Verdict.OK, str(result)
+    assert result.outcome is Verdict.OK, str(result)
 
 
 # -- ours --------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def judge(case: StoreCase, subject: Subject) -> None:
 def test_memory(case: StoreCase) -> None:
     result = run_store_case(case, MemorySubject())
     is_asked = case.__name__ not in FOR_DISKS - {"append_and_read_back", "seen_by_others"}
-    assert result.verdict is (Verdict.OK if is_asked else Verdict.CANNOT_SAY), str(result)
+    assert result.outcome is (Verdict.OK if is_asked else Verdict.NOT_APPLICABLE), str(result)
 
 
 @pytest.mark.requirement("S1-09", "S3-05", "S3-06")
@@ -85,7 +85,7 @@ def test_sqlite(case: StoreCase, tmp_path: Path) -> None:
 def test_postgres(case: StoreCase, postgres_address: str) -> None:
     result = run_store_case(case, AddressSubject("postgres", postgres_address))
     is_asked = case.__name__ not in FOR_FILES
-    assert result.verdict is (Verdict.OK if is_asked else Verdict.CANNOT_SAY), str(result)
+    assert result.outcome is (Verdict.OK if is_asked else Verdict.NOT_APPLICABLE), str(result)
 
 
 # -- broken ones -------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_postgres(case: StoreCase, postgres_address: str) -> None:
 @cache
 def failures(kind: type[Wrapped]) -> dict[str, Result]:
     results = run_store_cases(BrokenSubject(kind))
-    return {result.case: result for result in results if result.verdict is Verdict.FAIL}
+    return {result.case: result for result in results if result.outcome is Verdict.FAIL}
 
 
 @pytest.mark.parametrize("kind", IN_MEMORY, ids=lambda kind: kind.__name__)
@@ -110,7 +110,7 @@ def test_a_broken_store_on_disk_fails_exactly_the_cases_that_it_should(
     subject = on_disk(kind, tmp_path)
     cases = [case for case in STORE_CASES if case.__name__ in FOR_DISKS]
     results = [run_store_case(case, subject) for case in cases]
-    failed = {result.case for result in results if result.verdict is Verdict.FAIL}
+    failed = {result.case for result in results if result.outcome is Verdict.FAIL}
     assert failed == set(kind.fails.split())
 
 
@@ -137,7 +137,7 @@ def test_a_case_that_crashes_is_a_failure_with_its_place() -> None:
         raise KeyError("missing")
 
     result = run_store_case(crashes, MemorySubject())
-    assert result.verdict is Verdict.FAIL
+    assert result.outcome is Verdict.FAIL
     assert result.reason.startswith("crashed: KeyError in test_kit.py:")
 
 
@@ -150,7 +150,7 @@ def test_a_case_leaves_nothing_behind() -> None:
         subject.open().new()
         subject.open().put_blob(b"left")
 
-    assert run_store_case(writes, subject).verdict is Verdict.OK
+    assert run_store_case(writes, subject).outcome is Verdict.OK
     assert [header.id for header in subject.open().headers()] == [kept]
     assert [found.sha256 for found in subject.open().blobs()] == [blob]
 

@@ -84,10 +84,10 @@ def test_the_default_store_is_a_file_in_the_data_folder(
 ) -> None:
     monkeypatch.delenv("STENO_STORE", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert default_address().place == tmp_path / "steno" / "steno.db"
+    assert default_address().location == tmp_path / "steno" / "steno.db"
     monkeypatch.setenv("XDG_DATA_HOME", "not/absolute")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_address().place == tmp_path / ".local" / "share" / "steno" / "steno.db"
+    assert default_address().location == tmp_path / ".local" / "share" / "steno" / "steno.db"
     monkeypatch.setenv("STENO_STORE", "jsonl:here")
     assert default_address() == ("jsonl", Path("here"))
 

@@ -364,7 +364,7 @@ def test_a_changed_blob_is_damaged(
 def test_images_lie_aside_until_nothing_names_them(store: PostgresStore) -> None:
     picture = Image(source=ImageData(b"\x89PNG\r\n\x1a\n" + bytes(40_000)), mime_type="image/png")
     talk = store.new([ChatMessage.user([picture])], id="s")
-    assert store.bring_back(talk.entries()[0].payload) == ChatMessage.user([picture])
+    assert store.restore_blobs(talk.entries()[0].payload) == ChatMessage.user([picture])
     assert store.collect_garbage(older_than=timedelta()) == 0
     store.remove("s")
     assert store.collect_garbage(older_than=timedelta()) == 40_008

@@ -36,8 +36,8 @@ class Attentive(Shelf):
         super().__init__()
         self._changed = asyncio.Event()
 
-    def say(self, text: str) -> None:
-        super().say(text)
+    def report_output(self, text: str) -> None:
+        super().report_output(text)
         self._changed.set()
 
     async def heard(self, text: str) -> None:

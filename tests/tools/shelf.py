@@ -20,18 +20,18 @@ class Shelf:
         self.denied = frozenset(denied)
         self.subjects = subjects
 
-    def denies(self, subject: str) -> bool:
+    def is_denied(self, subject: str) -> bool:
         return subject in self.denied
 
-    def say(self, text: str) -> None:
+    def report_output(self, text: str) -> None:
         self.said.append(text)
 
-    def keep(self, data: bytes) -> str:
+    def put_blob(self, data: bytes) -> str:
         sha256 = hashlib.sha256(data).hexdigest()
         self.kept[sha256] = data
         return sha256
 
-    def recall(self, sha256: str) -> bytes:
+    def read_blob(self, sha256: str) -> bytes:
         try:
             return self.kept[sha256]
         except KeyError:

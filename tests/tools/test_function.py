@@ -174,11 +174,11 @@ def test_a_stage_is_filled_in_and_not_shown_to_the_model() -> None:
     @tool
     async def build(stage: Stage, target: str) -> str:
         """Build a target."""
-        stage.say(f"building {target}")
+        stage.report_output(f"building {target}")
         return "built"
 
     stage = Shelf()
-    assert JsonObject(build.definition.parameters).thaw()["properties"].keys() == {"target"}
+    assert JsonObject(build.definition.parameters).to_dict()["properties"].keys() == {"target"}
     assert text_of(run(build, {"target": "docs"}, stage)) == "built"
     assert stage.said == ["building docs"]
 

@@ -126,8 +126,8 @@ def test_a_pipe_in_the_place_of_rules_is_no_trap(folder: Path, workspace: Worksp
 
 def test_a_rule_says_whether_it_is_for_folders_and_brings_back() -> None:
     first, second = read_rules(b"!a/\n# no\nb\n")
-    assert (first.is_for_folders, first.brings_back) == (True, True)
-    assert (second.is_for_folders, second.brings_back) == (False, False)
+    assert (first.is_for_folders, first.is_negated) == (True, True)
+    assert (second.is_for_folders, second.is_negated) == (False, False)
 
 
 NAMES = st.sampled_from(

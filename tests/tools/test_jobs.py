@@ -36,10 +36,10 @@ class Slow(Shelf):
         self.begun = threading.Event()
         self.go_on = threading.Event()
 
-    def keep(self, data: bytes) -> str:
+    def put_blob(self, data: bytes) -> str:
         self.begun.set()
         assert self.go_on.wait(PATIENCE_S)
-        return super().keep(data)
+        return super().put_blob(data)
 
 
 def asked(job: str, **arguments: object) -> ToolCall:
@@ -95,10 +95,10 @@ def test_what_was_taken_back_comes_before_what_came_since() -> None:
     capture.feed(b"abc")
     taken = capture.take()
     capture.feed(b"de")
-    capture.take_back(taken)
+    capture.restore(taken)
     assert capture.take() == b"abcde"
     capture.feed(b"0123456789")
-    capture.take_back(b"abcdef")
+    capture.restore(b"abcdef")
     assert len(capture.take()) < 60
     assert capture.take() == b""
 

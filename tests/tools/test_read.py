@@ -151,7 +151,7 @@ def test_what_is_not_text_is_named_and_not_shown(
     with pytest.raises(ToolFailed, match=f"'file': is not text but {kind}"):
         read(workspace, "file")
     with pytest.raises(ToolFailed, match="has not been read yet"):
-        workspace.check_known("file", data)
+        workspace.check_unchanged_since_read("file", data)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_an_image_that_no_provider_takes_is_refused(workspace: Workspace, folder
 
 def test_what_was_kept_is_read_by_its_hash(workspace: Workspace) -> None:
     shelf = Shelf()
-    path = "blob:" + shelf.keep(bytes(range(32)) + b"one\xff\ntwo\n")
+    path = "blob:" + shelf.put_blob(bytes(range(32)) + b"one\xff\ntwo\n")
     output = read(workspace, path, shelf, offset=3)
     assert text_of(output) == "     3\ttwo\n"
     assert ReadTool(workspace).subjects(ToolCall.create("read", {"path": path})) == (path,)

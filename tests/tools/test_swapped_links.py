@@ -103,7 +103,7 @@ def test_a_link_in_the_place_of_what_was_decided_about_is_not_followed(
     folder: Path, workspace: Workspace, *, is_new: bool
 ) -> None:
     plant(folder, {"secret/f": "SECRET\n", "real": "SECRET\n"})
-    workspace.remember("secret/f", b"SECRET\n")
+    workspace.mark_as_read("secret/f", b"SECRET\n")
     (folder / "ok").symlink_to("secret")
     (folder / "file").symlink_to("real")
     name = "ok/new" if is_new else "ok/f"
@@ -143,5 +143,5 @@ def test_only_names_as_they_are_spelled_are_strict(folder: Path, workspace: Work
         assert workspace.read_file(path) == b"one"
         with pytest.raises(ToolFailed, match="has changed"):
             strict.read_file(path)
-    strict.remember("a/f", b"one")
-    workspace.check_known("link/f", b"one")
+    strict.mark_as_read("a/f", b"one")
+    workspace.check_unchanged_since_read("link/f", b"one")

@@ -325,24 +325,24 @@ def test_a_file_is_known_once_it_was_read_until_it_changes(
     file = folder / "file"
     file.write_bytes(b"one")
     with pytest.raises(ToolFailed, match="has not been read yet"):
-        workspace.check_known("file", b"one")
-    workspace.remember("./file", b"one")
-    workspace.check_known("file", workspace.read_file("file"))
+        workspace.check_unchanged_since_read("file", b"one")
+    workspace.mark_as_read("./file", b"one")
+    workspace.check_unchanged_since_read("file", workspace.read_file("file"))
     file.write_bytes(b"two")
     with pytest.raises(ToolFailed, match="has changed since it was read"):
-        workspace.check_known("file", workspace.read_file("file"))
+        workspace.check_unchanged_since_read("file", workspace.read_file("file"))
 
 
 def test_a_file_that_was_only_touched_has_not_changed(workspace: Workspace, folder: Path) -> None:
     (folder / "file").write_bytes(b"one")
-    workspace.remember("file", b"one")
+    workspace.mark_as_read("file", b"one")
     os.utime(folder / "file", (1, 1))
-    workspace.check_known("file", workspace.read_file("file"))
+    workspace.check_unchanged_since_read("file", workspace.read_file("file"))
 
 
 def test_what_was_written_is_known(workspace: Workspace) -> None:
     workspace.write_file("file", b"one", expected=None)
-    workspace.check_known("file", workspace.read_file("file"))
+    workspace.check_unchanged_since_read("file", workspace.read_file("file"))
 
 
 # -- cancel ----------------------------------------------------------------------------------

@@ -39,8 +39,8 @@ class Stage(App[None]):
             self.desk, idle_s=lambda: self.idle_s, now=self.clock, tell=self.told.append
         )
         self.prompt = Input(id="prompt")
-        self.desk.pending = list(pending)
-        self.desk.watch(self._watch)
+        self.desk.pending_calls = list(pending)
+        self.desk.subscribe(self._watch)
 
     def compose(self) -> ComposeResult:
         yield Static("the conversation", id="transcript")
@@ -50,20 +50,20 @@ class Stage(App[None]):
 
     def on_mount(self) -> None:
         self.prompt.focus()
-        self.panel.refresh_pending(self.desk.pending)
+        self.panel.show_pending(self.desk.pending_calls)
 
     def on_approval_panel_left(self) -> None:
         self.prompt.focus()
 
     def _watch(self, event: DeskEvent) -> None:
-        self.panel.refresh_pending(self.desk.pending)
+        self.panel.show_pending(self.desk.pending_calls)
 
     # -- for tests ---------------------------------------------------------------------------
 
     def ask(self, *pending: Pending) -> None:
         """Let these be all that is pending."""
-        self.desk.pending = list(pending)
-        self.panel.refresh_pending(self.desk.pending)
+        self.desk.pending_calls = list(pending)
+        self.panel.show_pending(self.desk.pending_calls)
 
     @property
     def verdicts(self) -> list[tuple[str, Verdict]]:

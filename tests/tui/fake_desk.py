@@ -44,7 +44,7 @@ class FakeBranches:
         active = self._desk.conversation.branch
         return [active, *[n for n in self._desk.conversation.branches if n != active]]
 
-    async def twigs(self) -> Sequence[Twig]:
+    async def rows(self) -> Sequence[Twig]:
         return self.all_twigs()
 
     def all_twigs(self) -> Sequence[Twig]:
@@ -74,7 +74,7 @@ class FakeBranches:
                         labels=tuple(labels.get(entry.id, ())),
                         branches=tuple(heads.get(entry.id, ())),
                         is_active=entry.id in active,
-                        is_remarkable=isinstance(entry.payload, UserMessage) or entry.id in heads,
+                        is_notable=isinstance(entry.payload, UserMessage) or entry.id in heads,
                     )
                 )
         return twigs
@@ -108,7 +108,7 @@ class FakeShelf:
         self._desk = desk
         self.kept: list[Kept] = []
 
-    async def sessions(self, search: str = "") -> Sequence[Kept]:
+    async def summaries(self, search: str = "") -> Sequence[Kept]:
         self._desk.note("sessions", search)
         return [one for one in self.kept if search.lower() in one.title.lower()]
 
@@ -141,9 +141,9 @@ class FakeDesk:
         self.actor = "ann"
         self.is_running = False
         self.is_unfinished = False
-        self.pending: list[Pending] = []
+        self.pending_calls: list[Pending] = []
         self.branches = FakeBranches(self)
-        self.shelf = FakeShelf(self)
+        self.session_list = FakeShelf(self)
         self.replies: dict[str, Reply | StenoError] = {}
         self.candidates: list[Candidate] = []
         self.refusal: StenoError | None = None
@@ -162,7 +162,7 @@ class FakeDesk:
                 watcher(event)
 
     @property
-    def standing(self) -> Standing:
+    def status(self) -> Standing:
         return Standing(
             session="0198-session",
             title="a test",
@@ -173,26 +173,26 @@ class FakeDesk:
             usage=usage_of(self.conversation.entries()),
             cost=Decimal("0.0123"),
             context_tokens=4_200,
-            context_room=32_000,
+            context_limit=32_000,
         )
 
-    def watch(self, watcher: Watcher) -> None:
+    def subscribe(self, watcher: Watcher) -> None:
         self._watchers = [watcher]
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
-        return self.conversation.past(branch)
+        return self.conversation.entries_view(branch)
 
-    def image(self, entry: str, block: int) -> ReadsImage | None:
+    def find_image(self, entry: str, block: int) -> ReadsImage | None:
         data = self.images.get((entry, block))
         return None if data is None else lambda: data
 
-    async def say(self, words: Words) -> None:
+    async def send(self, words: Words) -> None:
         self.note("say", words)
         if self.refusal is not None:
             refusal, self.refusal = self.refusal, None
             raise refusal
 
-    async def shell(self, command: str) -> None:
+    async def run_shell(self, command: str) -> None:
         self.note("shell", command)
 
     def interrupt(self) -> None:
@@ -200,7 +200,7 @@ class FakeDesk:
 
     def decide(self, call_id: str, verdict: Verdict) -> None:
         self.note("decide", call_id, verdict)
-        self.pending = [one for one in self.pending if one.call.id != call_id]
+        self.pending_calls = [one for one in self.pending_calls if one.call.id != call_id]
         self.happen(Decided())
 
     async def preview(self, call: ToolCall) -> str:
@@ -215,10 +215,10 @@ class FakeDesk:
         self.note("change_model", name)
         return Reply(f"{name} answers from here on")
 
-    async def models(self) -> Sequence[Candidate]:
+    async def list_models(self) -> Sequence[Candidate]:
         return [Candidate("offline/steno", "no model"), Candidate("ollama/qwen3", "32k")]
 
-    async def command(self, name: str, argument: str = "") -> Reply:
+    async def run_command(self, name: str, argument: str = "") -> Reply:
         self.note("command", name, argument)
         reply = self.replies.get(name, Reply(f"done: {name} {argument}".rstrip()))
         if isinstance(reply, StenoError):

@@ -16,23 +16,23 @@ class Sheet:
         self.blocks: list[Block] = []
         self.touched = 0
 
-    def show(self, blocks: list[Block]) -> None:
+    def show_items(self, blocks: list[Block]) -> None:
         self.blocks = blocks
 
-    def add(self, block: Block) -> None:
+    def add_item(self, block: Block) -> None:
         self.blocks.append(block)
 
-    def touch(self, block: Block) -> None:
+    def update_item(self, block: Block) -> None:
         self.touched += 1
 
-    def drop(self, block: Block) -> None:
+    def remove_item(self, block: Block) -> None:
         if block in self.blocks:
             self.blocks.remove(block)
 
     def seen(self) -> list[tuple[Any, ...]]:
         """Return everything that a person could see of what is on record."""
         return [
-            (b.kind, b.head, b.gather(), b.form, b.language, b.state, b.is_folded, b.entry)
+            (b.kind, b.head, b.join_chunks(), b.form, b.language, b.state, b.is_folded, b.entry)
             for b in self.blocks
             if b.entry is not None
         ]
@@ -48,5 +48,5 @@ def chronicle() -> tuple[Chronicle, Sheet]:
 
 def read_back(conversation: Conversation) -> Sheet:
     told, sheet = chronicle()
-    told.open(conversation.entries())
+    told.load(conversation.entries())
     return sheet

@@ -236,8 +236,8 @@ def test_what_the_desk_refuses_is_said() -> None:
             raise Conflict("call_1: somebody has decided already")
 
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
-        stage.panel.desk = desk = Refusing()
-        desk.pending = stage.desk.pending
+        stage.panel.session = desk = Refusing()
+        desk.pending_calls = stage.desk.pending_calls
         await stage.come_here(pilot)
         await stage.press(pilot, "o", "enter")
         assert "call_1: somebody has decided already" in stage.seen
@@ -332,10 +332,10 @@ def test_who_goes_back_to_the_prompt_is_called_again_only_by_another_question() 
         stage.ask(asked())
         await until(pilot, lambda: stage.focused is stage.panel)
         await stage.press(pilot, "escape")
-        stage.ask(*stage.desk.pending, waiting("call_2"))
+        stage.ask(*stage.desk.pending_calls, waiting("call_2"))
         await pilot.pause(0.3)
         assert stage.focused is stage.prompt
-        stage.ask(stage.desk.pending[0], asked("call_2", "edit"))
+        stage.ask(stage.desk.pending_calls[0], asked("call_2", "edit"))
         await until(pilot, lambda: stage.focused is stage.panel)
 
     play(Stage(), scene)
@@ -345,7 +345,7 @@ def test_a_question_that_comes_while_one_is_decided_about_calls_nobody_back() ->
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
         stage.idle_s = 60.0
-        stage.ask(*stage.desk.pending, asked("call_2", "edit"))
+        stage.ask(*stage.desk.pending_calls, asked("call_2", "edit"))
         await stage.press(pilot, "escape")
         await pilot.pause(0.3)
         assert stage.focused is stage.prompt

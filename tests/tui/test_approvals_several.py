@@ -63,7 +63,7 @@ def test_what_waits_can_be_decided_ahead_but_only_once_or_not() -> None:
 def test_what_was_decided_ahead_is_listed_as_such_and_not_asked_again(is_allowed: bool) -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         verdict = Verdict(allowed=is_allowed, actor="ann")
-        stage.ask(asked(), waiting("call_2")._replace(verdict=verdict))
+        stage.ask(asked(), waiting("call_2")._replace(decision=verdict))
         await stage.come_here(pilot)
         assert f"{'allowed  ' if is_allowed else 'denied   '}write call_2.py" in stage.seen
         assert "all 2" not in stage.seen
@@ -79,7 +79,7 @@ def test_a_preview_that_fails_leaves_the_arguments_to_read() -> None:
             raise StenoError("call_2.py: is not there")
 
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
-        stage.panel.desk = Blind()
+        stage.panel.session = Blind()
         await stage.come_here(pilot)
         await stage.press(pilot, "ctrl+n")
         await until(pilot, lambda: "call_2.py: is not there" in stage.seen)
@@ -99,8 +99,8 @@ def test_a_preview_that_comes_late_takes_back_what_was_highlighted() -> None:
             return "removes everything"
 
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
-        stage.panel.desk = slow = Slow()
-        slow.pending = stage.desk.pending
+        stage.panel.session = slow = Slow()
+        slow.pending_calls = stage.desk.pending_calls
         await stage.come_here(pilot)
         await stage.press(pilot, "ctrl+n", "o")
         assert "▸o once◂" in stage.seen
@@ -146,7 +146,7 @@ def test_only_what_was_listed_is_allowed_together() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
         await stage.press(pilot, "a", "enter", "y")
-        stage.ask(*stage.desk.pending, asked("call_3", "edit"))
+        stage.ask(*stage.desk.pending_calls, asked("call_3", "edit"))
         assert "call_3" not in stage.seen
         await stage.press(pilot, "enter")
         assert {call_id for call_id, _ in stage.verdicts} == {"call_1", "call_2"}
@@ -159,7 +159,7 @@ def test_when_one_of_all_is_gone_nothing_is_allowed() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
         await stage.press(pilot, "a", "enter", "y")
-        stage.ask(stage.desk.pending[0])
+        stage.ask(stage.desk.pending_calls[0])
         await pilot.pause()
         assert "nothing was decided" in stage.seen
         await stage.press(pilot, "enter")
@@ -175,7 +175,7 @@ def test_a_new_question_does_not_change_what_is_being_decided() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
         await stage.press(pilot, "o")
-        stage.ask(asked("call_0", "edit"), *stage.desk.pending)
+        stage.ask(asked("call_0", "edit"), *stage.desk.pending_calls)
         await pilot.pause()
         assert "▸o once◂" in stage.seen
         assert "bash wants to execute · 2 of 2" in stage.seen
@@ -189,7 +189,7 @@ def test_a_new_question_leaves_the_cursor_in_the_line_that_is_written() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
         await stage.press(pilot, "r", "enter", *"not")
-        stage.ask(*stage.desk.pending, asked("call_2", "edit"))
+        stage.ask(*stage.desk.pending_calls, asked("call_2", "edit"))
         stage.idle_s = 60.0
         stage.panel.focus()
         await pilot.pause()
@@ -233,7 +233,7 @@ def test_a_decision_that_was_taken_elsewhere_is_not_taken_again() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
         await stage.press(pilot, "o")
-        stage.desk.pending = [asked("call_2", "edit")]
+        stage.desk.pending_calls = [asked("call_2", "edit")]
         await stage.press(pilot, "enter")
         assert stage.verdicts == []
         assert "nothing was decided" in stage.seen
@@ -257,7 +257,7 @@ def test_a_reason_written_ahead_holds_when_the_question_comes() -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
         await stage.press(pilot, "ctrl+n", "r", "enter", *"no!")
-        ahead = stage.desk.pending[1]
+        ahead = stage.desk.pending_calls[1]
         stage.ask(asked("call_2", "write", arguments=dict(ahead.call.parsed)))
         await stage.press(pilot, "enter")
         assert stage.verdicts == [("call_2", Verdict(allowed=False, actor="ann", reason="no!"))]

@@ -90,13 +90,13 @@ def test_a_held_enter_never_counts_twice_whatever_the_keyboard_does() -> None:
         clock = Clock()
         attention = Attention(clock)
         clock.now += 1
-        assert attention.enter() is None
-        attention.appear()
+        assert attention.check_enter() is None
+        attention.content_changed()
         for pause_s in (delay_s, *[0.03] * 100):
             clock.now += pause_s
-            assert attention.enter() is Doubt.HELD
+            assert attention.check_enter() is Doubt.HELD
         clock.now += 1
-        assert attention.enter() is None
+        assert attention.check_enter() is None
 
 
 def test_letters_count_only_one_at_a_time_however_slow_the_prose() -> None:
@@ -104,23 +104,23 @@ def test_letters_count_only_one_at_a_time_however_slow_the_prose() -> None:
         clock = Clock()
         attention = Attention(clock)
         clock.now += 1
-        assert attention.letter("x") is None
+        assert attention.check_letter("x") is None
         for letter in "oxxo" * 25:
             clock.now += apart_s
-            assert attention.letter(letter) is Doubt.PROSE
+            assert attention.check_letter(letter) is Doubt.PROSE
 
 
 def test_who_writes_prose_and_stops_to_think_has_not_begun_to_choose() -> None:
     clock = Clock()
     attention = Attention(clock)
     clock.now += 1
-    attention.letter("t")
+    attention.check_letter("t")
     clock.now += 0.2
-    attention.letter("o")
+    attention.check_letter("o")
     clock.now += 1.1
-    assert attention.letter("o") is Doubt.PROSE
+    assert attention.check_letter("o") is Doubt.PROSE
     clock.now += 1.2
-    assert attention.letter("o") is None
+    assert attention.check_letter("o") is None
 
 
 @pytest.mark.parametrize("pause_s", [0.07, 0.1, 0.2, 0.5, 3.0])

@@ -436,7 +436,7 @@ def test_everything_can_be_read_in_both_themes(theme: str) -> None:
 
     async def run() -> None:
         async with stage.run_test(size=(100, 30)) as pilot:
-            panel.refresh_pending([asked(preview=diff), waiting("call_2")])
+            panel.show_pending([asked(preview=diff), waiting("call_2")])
             await pilot.pause()
             assert "x  +1  -1" in stage.text
             assert least_contrast(stage) >= 4.5

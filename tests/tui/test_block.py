@@ -13,42 +13,42 @@ MOST = 200_200
 @pytest.mark.parametrize("kind", [Kind.CALL, Kind.SHELL])
 def test_of_a_command_that_says_much_the_beginning_and_the_end_are_kept(kind: Kind) -> None:
     block = Block(kind, head="$ yes", state=State.RUNNING, is_open=True)
-    block.say("first\n")
+    block.append("first\n")
     for number in range(3_000):
-        block.say(f"{number:>999}\n")
-        assert block.pending + len(block.body) <= MOST + 181_000
-    body = block.gather()
+        block.append(f"{number:>999}\n")
+        assert block.pending_characters + len(block.body) <= MOST + 181_000
+    body = block.join_chunks()
     assert len(body) <= MOST
     assert body.startswith("first\n")
     assert body.endswith("2999\n")
     said = 6 + 3_000 * 1_000
     kept = 20_000 + 180_000
     assert f"[... {said - kept:,} characters are not shown while it runs ...]" in body
-    assert block.left_out == said - kept
+    assert block.omitted_characters == said - kept
 
 
 def test_it_is_the_same_however_it_came() -> None:
     text = "".join([f"line {number}\n" for number in range(50_000)])
     whole, lines = Block(Kind.SHELL), Block(Kind.SHELL)
-    whole.say(text)
+    whole.append(text)
     for line in text.splitlines(keepends=True):
-        lines.say(line)
+        lines.append(line)
         if line.endswith("00\n"):
-            lines.gather()
-    assert whole.gather() == lines.gather()
+            lines.join_chunks()
+    assert whole.join_chunks() == lines.join_chunks()
 
 
 def test_of_what_a_model_says_nothing_is_left_out() -> None:
     block = Block(Kind.ANSWER, is_open=True)
     for _ in range(300):
-        block.say("word " * 200)
-    assert len(block.gather()) == 300_000
+        block.append("word " * 200)
+    assert len(block.join_chunks()) == 300_000
 
 
 def test_what_came_of_a_call_takes_the_place_of_what_it_said() -> None:
     block = Block(Kind.CALL, is_open=True)
-    block.say("x" * 300_000)
-    block.gather()
-    block.say("more")
-    block.put("all of it", Form.PLAIN)
-    assert (block.gather(), block.left_out) == ("all of it", 0)
+    block.append("x" * 300_000)
+    block.join_chunks()
+    block.append("more")
+    block.replace_body("all of it", Form.PLAIN)
+    assert (block.join_chunks(), block.omitted_characters) == ("all of it", 0)

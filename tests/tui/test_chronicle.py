@@ -55,7 +55,7 @@ async def work(
     told, sheet = chronicle()
     store = MemoryStore()
     conversation = store.new([ChatMessage.system("Work.")])
-    told.open(conversation.entries())
+    told.load(conversation.entries())
     async with Toolbox(Workspace([folder])) as toolbox:
         agent = Agent(
             ScriptedProvider(turns),
@@ -65,7 +65,7 @@ async def work(
             runner=Runner(store),
             model="scripted/one",
         )
-        await agent.run(prompt, watch=told.tell)
+        await agent.run(prompt, watch=told.apply)
     return sheet, conversation
 
 
@@ -157,26 +157,26 @@ def test_a_command_that_failed_says_how_it_ended() -> None:
 def test_an_answer_that_was_cut_off_says_by_what_and_how_to_go_on() -> None:
     told, sheet = chronicle()
     cut_off = ChatMessage.assistant("Wel", stop_reason=StopReason.LENGTH)
-    told.tell(RunEnded(RunResult(Ending.DONE, cut_off, 1, Usage(), reason="it was cut off")))
+    told.apply(RunEnded(RunResult(Ending.DONE, cut_off, 1, Usage(), reason="it was cut off")))
     (notice,) = sheet.of(Kind.NOTICE)
     assert notice.body == "it was cut off (max_tokens); say: go on. --max-tokens allows more"
 
 
 def test_words_are_there_as_they_come() -> None:
     told, sheet = chronicle()
-    told.tell(TextDelta(0, "Hel"))
-    told.tell(TextDelta(0, "lo"))
+    told.apply(TextDelta(0, "Hel"))
+    told.apply(TextDelta(0, "lo"))
     (block,) = sheet.blocks
-    assert (block.gather(), block.is_open, block.entry) == ("Hello", True, None)
+    assert (block.join_chunks(), block.is_open, block.entry) == ("Hello", True, None)
 
 
 def test_words_of_a_turn_that_is_tried_again_are_taken_away() -> None:
     told, sheet = chronicle()
-    told.tell(TextDelta(0, "Hel"))
-    told.tell(Notice(NoticeCode.RETRY, "overloaded; trying again"))
+    told.apply(TextDelta(0, "Hel"))
+    told.apply(Notice(NoticeCode.RETRY, "overloaded; trying again"))
     assert [block.kind for block in sheet.blocks] == [Kind.NOTICE]
-    told.tell(TextDelta(0, "Hello"))
-    assert [block.gather() for block in sheet.of(Kind.ANSWER)] == ["Hello"]
+    told.apply(TextDelta(0, "Hello"))
+    assert [block.join_chunks() for block in sheet.of(Kind.ANSWER)] == ["Hello"]
 
 
 def test_what_a_lone_image_turned_out_to_be_is_told_by_its_name() -> None:
@@ -184,7 +184,7 @@ def test_what_a_lone_image_turned_out_to_be_is_told_by_its_name() -> None:
     said = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
     failed = Resolution(target=said.id, block=0, status=ResolutionStatus.FAILED, error="gone")
     conversation.append(failed)
-    (block,) = read_back(conversation).of(Kind.TROUBLE)
+    (block,) = read_back(conversation).of(Kind.ERROR)
     assert block.body.startswith("image shot.png: failed: gone")
 
 
@@ -200,12 +200,12 @@ def test_what_shows_an_image_is_drawn_anew_when_the_image_was_opened() -> None:
     told, sheet = chronicle()
     conversation = Conversation()
     said = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
-    told.tell(Recorded(said))
+    told.apply(Recorded(said))
     before = sheet.touched
     opened = Resolution(
         target=said.id, block=0, status=ResolutionStatus.RESOLVED, content=(Text("a cat"),)
     )
-    told.tell(Recorded(conversation.append(opened)))
+    told.apply(Recorded(conversation.append(opened)))
     assert sheet.touched == before + 1
 
 
@@ -233,30 +233,30 @@ def ended(ending: Ending, error: Any = None, reason: str = "") -> LoopEvent:
 
 def test_a_failure_is_told_with_the_way_out() -> None:
     told, sheet = chronicle()
-    told.tell(ended(Ending.FAILED, Overloaded("busy")))
-    (block,) = sheet.of(Kind.TROUBLE)
+    told.apply(ended(Ending.FAILED, Overloaded("busy")))
+    (block,) = sheet.of(Kind.ERROR)
     assert "busy" in block.body
     assert "/retry" in block.body
 
 
 def test_an_interruption_is_told_and_nothing_seems_to_run_on() -> None:
     told, sheet = chronicle()
-    told.tell(TextDelta(0, "Hel"))
-    told.tell(ended(Ending.INTERRUPTED))
+    told.apply(TextDelta(0, "Hel"))
+    told.apply(ended(Ending.INTERRUPTED))
     assert [block.kind for block in sheet.blocks] == [Kind.NOTICE]
 
 
 def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record() -> None:
     told, sheet = chronicle()
     conversation = Conversation()
-    told.tell(ShellStarted("ls"))
-    told.tell(ShellOutput("a.py\n"))
+    told.apply(ShellStarted("ls"))
+    told.apply(ShellOutput("a.py\n"))
     (block,) = sheet.of(Kind.SHELL)
-    assert (block.gather(), block.state) == ("a.py\n", State.RUNNING)
+    assert (block.join_chunks(), block.state) == ("a.py\n", State.RUNNING)
     said = ChatMessage.user("$ ls\na.py\n")
     entry = conversation.append(said, audit={"shell": "ls", "status": 0})
-    told.tell(Recorded(entry))
-    told.tell(ShellEnded(0))
+    told.apply(Recorded(entry))
+    told.apply(ShellEnded(0))
     assert sheet.seen() == read_back(conversation).seen()
     (block,) = sheet.of(Kind.SHELL)
     assert (block.head, block.body, block.state) == ("$ ls", "a.py\n", State.DONE)
@@ -282,26 +282,26 @@ def test_a_command_that_is_recorded_leaves_the_next_one_running() -> None:
     told, sheet = chronicle()
     conversation = Conversation()
     for event in (ShellStarted("ls"), ShellEnded(0), ShellStarted("make"), ShellOutput("cc\n")):
-        told.tell(event)
+        told.apply(event)
     said = ChatMessage.user("$ ls\na.py\n")
-    told.tell(Recorded(conversation.append(said, audit={"shell": "ls", "status": 0})))
-    told.tell(ShellOutput("ld\n"))
+    told.apply(Recorded(conversation.append(said, audit={"shell": "ls", "status": 0})))
+    told.apply(ShellOutput("ld\n"))
     running, recorded = sheet.of(Kind.SHELL)
-    assert (running.head, running.gather(), running.state) == ("$ make", "cc\nld\n", State.RUNNING)
+    assert (running.head, running.join_chunks(), running.state) == ("$ make", "cc\nld\n", State.RUNNING)
     assert (recorded.head, recorded.state) == ("$ ls", State.DONE)
-    told.tell(ShellEnded(2))
+    told.apply(ShellEnded(2))
     assert (running.state, running.is_open) == (State.FAILED, False)
 
 
 def test_a_command_that_was_stopped_says_so_while_it_is_seen_and_when_it_is_read_back() -> None:
     told, sheet = chronicle()
     conversation = Conversation()
-    told.tell(ShellStarted("sleep 60"))
-    told.tell(ShellEnded(None))
+    told.apply(ShellStarted("sleep 60"))
+    told.apply(ShellEnded(None))
     (block,) = sheet.of(Kind.SHELL)
     assert block.state is State.STOPPED
     said = ChatMessage.user("$ sleep 60\n[stopped]")
-    told.tell(Recorded(conversation.append(said, audit={"shell": "sleep 60"})))
+    told.apply(Recorded(conversation.append(said, audit={"shell": "sleep 60"})))
     (block,) = sheet.of(Kind.SHELL)
     assert block.state is State.STOPPED
     assert sheet.seen() == read_back(conversation).seen()
@@ -316,7 +316,7 @@ def test_an_image_that_cannot_be_opened_is_told_with_the_way_to_try_again() -> N
         target=said.id, block=1, status=ResolutionStatus.FAILED, error="shot.png: is no image"
     )
     conversation.append(failed)
-    (block,) = read_back(conversation).of(Kind.TROUBLE)
+    (block,) = read_back(conversation).of(Kind.ERROR)
     assert "image shot.png" in block.body
     assert "is no image" in block.body
     assert "/retry" in block.body
@@ -357,9 +357,9 @@ def test_changes_of_course_are_marked() -> None:
 
 def test_troubles_and_replies_are_put_at_the_end() -> None:
     told, sheet = chronicle()
-    told.tell(Trouble("the disk is full"))
-    told.reply(Reply("| a | b |", "usage"))
+    told.apply(Trouble("the disk is full"))
+    told.add_reply(Reply("| a | b |", "usage"))
     assert [(block.kind, block.head) for block in sheet.blocks] == [
-        (Kind.TROUBLE, ""),
+        (Kind.ERROR, ""),
         (Kind.REPLY, "usage"),
     ]

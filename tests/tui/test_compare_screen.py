@@ -181,7 +181,7 @@ def test_the_keys_go_from_difference_to_difference(size: tuple[int, int]) -> Non
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_the_cursor_is_always_in_sight(size: tuple[int, int]) -> None:
     async def scene(play: Play) -> None:
-        last = len(view_of(play).sheet) - 1
+        last = len(view_of(play).comparison) - 1
         keys = ["down"] * 12 + ["pagedown"] * 3 + ["up"] * 12 + ["pageup", "end", "up", "home"]
         for key in keys:
             await play.press(key)
@@ -303,7 +303,7 @@ def test_of_many_entries_only_those_in_sight_are_put_into_words() -> None:
 
     async def scene(play: Play) -> None:
         view = view_of(play)
-        assert len(view.sheet) == 5_001
+        assert len(view.comparison) == 5_001
         assert len(view._drawn) < 60
         await play.press("end", "n", "p", "home", "pagedown")
         assert len(view._drawn) <= 256

@@ -44,7 +44,7 @@ def test_what_is_too_wide_has_a_row_of_its_own() -> None:
 def comparing() -> Screen[Any]:
     desk = FakeDesk()
     desk.branches.fork("other")
-    return CompareScreen(desk, asyncio.run(desk.branches.twigs()), "main", "other")
+    return CompareScreen(desk, asyncio.run(desk.branches.rows()), "main", "other")
 
 
 SCREENS: dict[str, Callable[[], Screen[Any]]] = {

@@ -29,8 +29,8 @@ class GatedShelf(FakeShelf):
         """By what is searched for, or by the session to be resumed."""
         self.refusal: StenoError | None = None
 
-    async def sessions(self, search: str = "") -> Sequence[Kept]:
-        found = await super().sessions(search)
+    async def summaries(self, search: str = "") -> Sequence[Kept]:
+        found = await super().summaries(search)
         await self._pass(search)
         return found
 
@@ -51,7 +51,7 @@ class GatedShelf(FakeShelf):
 
 def a_desk(*kept: Kept) -> tuple[FakeDesk, GatedShelf]:
     desk = FakeDesk()
-    shelf = desk.shelf = GatedShelf(desk)
+    shelf = desk.session_list = GatedShelf(desk)
     shelf.kept = list(kept)
     return desk, shelf
 
@@ -64,7 +64,7 @@ def kept(name: str, *, is_here: bool = True, hours: float = 2, snippet: str = ""
         branches=7,
         changed_at=utc_now() - timedelta(hours=hours),
         folder=f"~/code/of/{name}",
-        is_here=is_here,
+        is_in_this_folder=is_here,
         snippet=snippet,
     )
 
@@ -126,7 +126,7 @@ def test_names_stand_right_above_their_columns_and_the_cursor_goes_to_the_edge(c
 
 
 def test_the_session_at_hand_is_marked() -> None:
-    mine = kept("mine")._replace(id=FakeDesk().standing.session or "")
+    mine = kept("mine")._replace(id=FakeDesk().status.session or "")
     desk, _ = a_desk(kept("other"), mine)
 
     async def play(stage: Stage, pilot: Pilot[None]) -> None:

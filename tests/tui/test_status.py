@@ -29,7 +29,7 @@ STANDING = Standing(
     usage=Usage(input_tokens=12_300, output_tokens=4_100),
     cost=Decimal("0.0123"),
     context_tokens=4_200,
-    context_room=32_000,
+    context_limit=32_000,
 )
 
 
@@ -69,8 +69,8 @@ def shown(
 
     async def then(stage: Stage, pilot: Pilot[None]) -> None:
         if standing is not None:
-            status.show(standing)
-        status.doing(doing)
+            status.show_status(standing)
+        status.show_activity(doing)
         await pilot.pause()
         lines.extend(stage.lines[: status.size.height])
         assert "".join(stage.lines[status.size.height :]).strip() == ""
@@ -138,7 +138,7 @@ def test_the_mode_is_told_in_a_word_and_not_by_a_colour(mode: Mode) -> None:
 
 def test_what_nobody_knows_is_not_shown() -> None:
     bare = STANDING._replace(
-        cost=None, context_tokens=None, context_room=None, usage=Usage(), session=None
+        cost=None, context_tokens=None, context_limit=None, usage=Usage(), session=None
     )
     [line] = shown(bare)
     assert "$" not in line
@@ -160,7 +160,7 @@ def test_what_nobody_knows_is_not_shown() -> None:
 def test_the_context_says_how_full_it_is_and_warns_by_a_sign(
     tokens: int, room: int | None, words: str
 ) -> None:
-    standing = STANDING._replace(context_tokens=tokens, context_room=room)
+    standing = STANDING._replace(context_tokens=tokens, context_limit=room)
     assert words in shown(standing, size=(160, 20))[0]
 
 
@@ -172,26 +172,26 @@ def test_before_anything_is_known_it_says_that_it_starts() -> None:
 def test_seconds_are_counted_while_something_is_done_and_only_then() -> None:
     clock = Clock()
     status = StatusLine(clock=clock)
-    status.doing("starting")
+    status.show_activity("starting")
 
     async def then(stage: Stage, pilot: Pilot[None]) -> None:
         assert "starting" in stage.text
-        status.show(STANDING)
-        status.doing("waiting for model")
+        status.show_status(STANDING)
+        status.show_activity("waiting for model")
         await pilot.pause()
         assert "waiting for model  " in stage.text
         clock.now += 3
         await until(pilot, lambda: "waiting for model 3 s" in stage.text)
-        status.doing("waiting for model")  # the same still: it counts on
+        status.show_activity("waiting for model")  # the same still: it counts on
         clock.now += 72
         await until(pilot, lambda: "waiting for model 1 min 15 s" in stage.text)
-        status.doing("running bash")
+        status.show_activity("running bash")
         await pilot.pause()
         assert "running bash  " in stage.text
-        status.doing(None)
+        status.show_activity(None)
         await pilot.pause()
         assert "idle" in stage.text
-        assert status._ticking is None
+        assert status._tick_timer is None
 
     play(status, then)
 
@@ -200,9 +200,9 @@ def test_something_said_takes_the_place_of_what_is_done_for_a_while() -> None:
     status = StatusLine(clock=Clock())
 
     async def then(stage: Stage, pilot: Pilot[None]) -> None:
-        status.show(STANDING)
-        status.doing("running bash")
-        status.say("Ctrl+C again leaves")
+        status.show_status(STANDING)
+        status.show_activity("running bash")
+        status.show_message("Ctrl+C again leaves")
         await pilot.pause()
         assert "Ctrl+C again leaves" in stage.text
         assert "running bash" not in stage.text
@@ -217,7 +217,7 @@ def test_it_can_be_read_in_both_themes(theme: str) -> None:
 
     async def then(stage: Stage, pilot: Pilot[None]) -> None:
         for mode in Mode:
-            status.show(STANDING._replace(mode=mode, context_tokens=31_000))
+            status.show_status(STANDING._replace(mode=mode, context_tokens=31_000))
             await pilot.pause()
             assert least_contrast(stage) >= 4.5
 

@@ -34,7 +34,7 @@ def twig(
         labels=(),
         branches=branches,
         is_active=True,
-        is_remarkable=is_remarkable,
+        is_notable=is_remarkable,
     )
 
 
@@ -74,18 +74,18 @@ def test_a_run_ends_where_another_branch_begins() -> None:
 
 def test_an_open_run_stays_open_when_a_part_of_it_becomes_remarkable() -> None:
     lines = TreeLines(chain(20, 0, 19))
-    lines.open(lines[1])
+    lines.unfold(lines[1])
     assert len(lines) == 20
-    assert len(TreeLines(chain(20, 0, 10, 19), lines.opened)) == 20
+    assert len(TreeLines(chain(20, 0, 10, 19), lines.unfolded)) == 20
 
 
 def test_a_twig_turns_right_only_where_its_branch_begins() -> None:
     lines = TreeLines(forked())
-    assert [n for n in range(6) if lines.turns_right(n)] == [2]
+    assert [n for n in range(6) if lines.starts_side_branch(n)] == [2]
 
 
 def test_branches_part_at_entries_that_lead_to_several_and_end_where_they_are_named() -> None:
-    assert TreeLines(forked()).stops == [1, 3, 5]
+    assert TreeLines(forked()).branch_points == [1, 3, 5]
 
 
 def test_the_branches_through_an_entry_are_those_that_come_of_it() -> None:

@@ -40,7 +40,7 @@ def view_of(play: Play) -> TreeView:
 
 def number_of(play: Play) -> int | None:
     """Return the number of the entry under the cursor; None on a folded run."""
-    twig = view_of(play).twig
+    twig = view_of(play).row
     return None if twig is None else twig.number
 
 
@@ -169,7 +169,7 @@ def test_a_tree_that_takes_long_to_read_leaves_the_keys_alive_meanwhile() -> Non
     class SlowBranches(FakeBranches):
         is_read = asyncio.Event()
 
-        async def twigs(self) -> Any:
+        async def rows(self) -> Any:
             await self.is_read.wait()
             return self.all_twigs()
 
@@ -192,7 +192,7 @@ def test_a_tree_that_takes_long_to_read_leaves_the_keys_alive_meanwhile() -> Non
 
 def test_a_tree_that_is_not_read_yet_can_be_left() -> None:
     class EndlessBranches(FakeBranches):
-        async def twigs(self) -> Any:
+        async def rows(self) -> Any:
             await asyncio.Event().wait()
 
     desk = two_branches()
@@ -206,7 +206,7 @@ def test_a_tree_that_is_not_read_yet_can_be_left() -> None:
 
 def test_a_record_that_cannot_be_drawn_is_told() -> None:
     class DamagedBranches(FakeBranches):
-        async def twigs(self) -> Any:
+        async def rows(self) -> Any:
             raise Damaged("session: what came before an entry is not there; see steno verify")
 
     desk = two_branches()
@@ -334,7 +334,7 @@ def test_enter_at_the_end_of_a_branch_goes_over_to_it() -> None:
     async def scene(play: Play) -> None:
         await play.press("left", "enter")
 
-    assert play(TreeScreen(desk), scene) == TreeResult(None, moved=True)
+    assert play(TreeScreen(desk), scene) == TreeResult(None, has_moved=True)
     assert desk.asked == [("switch", "other")]
 
 
@@ -344,7 +344,7 @@ def test_enter_at_the_end_of_the_active_branch_changes_nothing() -> None:
     async def scene(play: Play) -> None:
         await play.press("enter")
 
-    assert play(TreeScreen(desk), scene) == TreeResult(None, moved=False)
+    assert play(TreeScreen(desk), scene) == TreeResult(None, has_moved=False)
     assert desk.asked == []
 
 
@@ -358,7 +358,7 @@ def test_where_several_branches_end_one_is_picked() -> None:
         await play.type("twin")
         await play.press("enter")
 
-    assert play(TreeScreen(desk), scene) == TreeResult(None, moved=True)
+    assert play(TreeScreen(desk), scene) == TreeResult(None, has_moved=True)
     assert desk.asked == [("switch", "twin")]
 
 
@@ -371,9 +371,9 @@ def test_enter_elsewhere_goes_on_from_there_in_a_branch_with_the_name_that_is_of
         assert play.app.screen.query_one(Input).value == "fork-1"
         await play.press("enter")
 
-    assert play(TreeScreen(desk), scene) == TreeResult(None, moved=True)
+    assert play(TreeScreen(desk), scene) == TreeResult(None, has_moved=True)
     assert desk.asked == [("fork", "fork-1", at)]
-    assert desk.standing.branch == "fork-1"
+    assert desk.status.branch == "fork-1"
 
 
 def test_f_forks_at_the_end_of_a_branch_as_well_with_a_name_of_ones_own() -> None:
@@ -385,7 +385,7 @@ def test_f_forks_at_the_end_of_a_branch_as_well_with_a_name_of_ones_own() -> Non
         await play.type("faster")
         await play.press("enter")
 
-    assert play(TreeScreen(desk), scene) == TreeResult(None, moved=True)
+    assert play(TreeScreen(desk), scene) == TreeResult(None, has_moved=True)
     assert desk.asked == [("fork", "faster", at)]
 
 
@@ -403,8 +403,8 @@ def test_a_name_that_is_taken_or_blank_is_refused_and_can_be_changed() -> None:
         await play.type("mine")
         await play.press("enter")
 
-    assert play(TreeScreen(desk), scene) == TreeResult(None, moved=True)
-    assert desk.standing.branch == "mine"
+    assert play(TreeScreen(desk), scene) == TreeResult(None, has_moved=True)
+    assert desk.status.branch == "mine"
 
 
 def test_b_goes_over_to_a_branch_by_its_name() -> None:
@@ -415,7 +415,7 @@ def test_b_goes_over_to_a_branch_by_its_name() -> None:
         await play.type("third")
         await play.press("enter")
 
-    assert play(TreeScreen(desk), scene) == TreeResult(None, moved=True)
+    assert play(TreeScreen(desk), scene) == TreeResult(None, has_moved=True)
     assert desk.asked == [("switch", "third")]
 
 
@@ -429,9 +429,9 @@ def test_e_gives_back_what_was_said_and_goes_before_it() -> None:
         await play.press("enter")
 
     result = play(TreeScreen(desk), scene)
-    assert result == TreeResult(Words("and hidden ones"), moved=True)
+    assert result == TreeResult(Words("and hidden ones"), has_moved=True)
     assert desk.asked[0] == ("fork_before", said, "edit-1")
-    assert desk.standing.branch == "edit-1"
+    assert desk.status.branch == "edit-1"
 
 
 def test_only_what_the_person_said_can_be_edited() -> None:
@@ -475,7 +475,7 @@ def test_the_tree_is_left_as_it_was(key: str) -> None:
     async def scene(play: Play) -> None:
         await play.press("home", key)
 
-    assert play(TreeScreen(desk), scene) == TreeResult(None, moved=False)
+    assert play(TreeScreen(desk), scene) == TreeResult(None, has_moved=False)
     assert desk.asked == []
 
 
@@ -560,7 +560,7 @@ def test_going_over_to_a_branch_while_comparing_leaves_the_tree() -> None:
     async def scene(play: Play) -> None:
         await play.press("c", "right", "enter")
 
-    assert play(TreeScreen(desk), scene) == TreeResult(None, moved=True)
+    assert play(TreeScreen(desk), scene) == TreeResult(None, has_moved=True)
     assert desk.asked == [("switch", "other")]
 
 
@@ -615,7 +615,7 @@ def test_where_several_branches_lead_through_one_is_picked_to_compare() -> None:
 
 def test_ten_thousand_entries_cost_as_much_as_are_on_the_screen() -> None:
     desk = FakeDesk(talk(*[f"words {n}" for n in range(10_000)]))
-    twigs = CountedTwigs([twig._replace(is_remarkable=True) for twig in desk.branches.all_twigs()])
+    twigs = CountedTwigs([twig._replace(is_notable=True) for twig in desk.branches.all_twigs()])
     desk.branches = GivenTwigs(desk, twigs)
 
     async def scene(play: Play) -> None:
@@ -682,8 +682,8 @@ def test_what_is_pasted_as_a_name_is_only_ever_text() -> None:
         assert not any(sign in play.text for sign in "\x1b\u202e")
         await play.press("enter")
 
-    assert play(TreeScreen(desk), scene) == TreeResult(None, moved=True)
-    assert desk.standing.branch == r"a\x1b[2J\u202eb c"
+    assert play(TreeScreen(desk), scene) == TreeResult(None, has_moved=True)
+    assert desk.status.branch == r"a\x1b[2J\u202eb c"
 
 
 def test_rails_that_reach_too_far_leave_room_for_words() -> None:
@@ -703,13 +703,13 @@ def test_a_tree_that_has_grown_is_shown_anew_with_the_cursor_where_it_was() -> N
 
     async def scene(play: Play) -> None:
         await play.press("up")
-        before = view_of(play).twig
+        before = view_of(play).row
         desk.conversation.append(ChatMessage.user("one more"))
         screen = play.app.screen
         assert isinstance(screen, TreeScreen)
         screen.reload()
         await play.pilot.pause()
-        after = view_of(play).twig
+        after = view_of(play).row
         assert "one more" in play.text
         assert before is not None
         assert after is not None

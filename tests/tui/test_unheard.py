@@ -23,13 +23,13 @@ pytestmark = pytest.mark.requirement("S4-15")
 def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
     told, sheet = chronicle()
     conversation = Conversation([ChatMessage.user("Go.")])
-    told.open(conversation.entries())
-    told.unheard.wait(Words("stop that"), steers=True)
+    told.load(conversation.entries())
+    told.pending_input.add(Words("stop that"), steers=True)
     (queued,) = [block for block in sheet.blocks if block.state is State.WAITING]
     assert queued.body == "stop that"
     conversation.append(ChatMessage.assistant("Done."))
     entry = conversation.append(ChatMessage.user("stop that"))
-    told.tell(Recorded(entry))
+    told.apply(Recorded(entry))
     assert [block.body for block in sheet.of(Kind.USER)] == ["Go.", "stop that"]
     assert not [block for block in sheet.blocks if block.state is State.WAITING]
 
@@ -37,99 +37,99 @@ def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
 def test_what_is_said_is_heard_in_its_order_whatever_the_record_calls_it() -> None:
     told, sheet = chronicle()
     conversation = Conversation()
-    told.unheard.wait(Words("/docs:greet Ann"), steers=False)
-    told.unheard.wait(Words("and be brief"), steers=True)
-    told.tell(Recorded(conversation.append(ChatMessage.user("$ ls\n"), audit={"shell": "ls"})))
+    told.pending_input.add(Words("/docs:greet Ann"), steers=False)
+    told.pending_input.add(Words("and be brief"), steers=True)
+    told.apply(Recorded(conversation.append(ChatMessage.user("$ ls\n"), audit={"shell": "ls"})))
     assert [one.body for one in sheet.of(Kind.USER)] == ["/docs:greet Ann", "and be brief"]
-    told.tell(Recorded(conversation.append(ChatMessage.user("Say hello to Ann."))))
+    told.apply(Recorded(conversation.append(ChatMessage.user("Say hello to Ann."))))
     assert [one.body for one in sheet.of(Kind.USER)] == ["and be brief", "Say hello to Ann."]
     conversation.append(ChatMessage.assistant("Hello."))
-    told.tell(Recorded(conversation.append(ChatMessage.user("and be brief"))))
+    told.apply(Recorded(conversation.append(ChatMessage.user("and be brief"))))
     assert [one.state for one in sheet.of(Kind.USER)] == [None, None]
 
 
 def test_what_comes_back_is_what_was_taken_last() -> None:
     told, sheet = chronicle()
     first, second, third = [
-        told.unheard.wait(Words(text), steers=True) for text in ("first", "second", "third")
+        told.pending_input.add(Words(text), steers=True) for text in ("first", "second", "third")
     ]
-    told.unheard.take(first)
-    told.unheard.take(second)
-    told.tell(Returned((Words("second"),)))
+    told.pending_input.accept(first)
+    told.pending_input.accept(second)
+    told.apply(Returned((Words("second"),)))
     assert sheet.blocks == [first, third]
-    told.unheard.refuse(third)
-    assert told.unheard.abandon() == [Words("first")]
+    told.pending_input.reject(third)
+    assert told.pending_input.abandon() == [Words("first")]
     assert sheet.blocks == []
 
 
 def test_what_could_not_be_sent_and_comes_back_is_shown_where_it_came_back_to() -> None:
     told, sheet = chronicle()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.open(conversation.entries())
+    told.load(conversation.entries())
     words = Words("@nosuch.txt what")
-    told.unheard.wait(words, steers=False)
+    told.pending_input.add(words, steers=False)
     said = conversation.append(UserMessage((Text(words.text), FileReference(path="nosuch.txt"))))
     assert said.parent is not None
-    told.tell(Recorded(said))
+    told.apply(Recorded(said))
     failed = Resolution(target=said.id, block=1, status=ResolutionStatus.FAILED, error="not there")
-    told.tell(Recorded(conversation.append(failed)))
-    told.tell(Recorded(conversation.rewind(said.parent)))
+    told.apply(Recorded(conversation.append(failed)))
+    told.apply(Recorded(conversation.rewind(said.parent)))
     result = RunResult(Ending.FAILED, None, 0, Usage(), error=Unresolved("nothing was sent: x"))
-    told.tell(RunEnded(result))
-    told.tell(Returned((words,)))
+    told.apply(RunEnded(result))
+    told.apply(Returned((words,)))
     assert [one.body for one in sheet.of(Kind.USER)] == ["Go."]
-    assert [one.body for one in sheet.of(Kind.TROUBLE)] == [
+    assert [one.body for one in sheet.of(Kind.ERROR)] == [
         "nothing was sent: file nosuch.txt: failed: not there; /retry tries again"
     ]
     assert not sheet.of(Kind.MARK)
-    told.unheard.keep(words)  # somebody types something else there
+    told.pending_input.keep_returned(words)  # somebody types something else there
     assert "/retry" in sheet.blocks[-1].head
 
 
 def test_what_is_not_on_record_stays_when_everything_is_shown_anew() -> None:
     told, sheet = chronicle()
-    told.unheard.keep(Words("not now", (b"png",)))
-    told.unheard.wait(Words("wait"), steers=False)
-    told.open(Conversation([ChatMessage.user("Go.")]).entries())
+    told.pending_input.keep_returned(Words("not now", (b"png",)))
+    told.pending_input.add(Words("wait"), steers=False)
+    told.load(Conversation([ChatMessage.user("Go.")]).entries())
     assert [one.body for one in sheet.blocks] == ["Go.", "not now", "wait"]
-    assert told.unheard.reclaim(sheet.blocks[0]) is None
-    assert told.unheard.reclaim(sheet.blocks[1]) == Words("not now", (b"png",))
+    assert told.pending_input.take_back(sheet.blocks[0]) is None
+    assert told.pending_input.take_back(sheet.blocks[1]) == Words("not now", (b"png",))
     assert [one.body for one in sheet.blocks] == ["Go.", "wait"]
 
 
 def test_what_could_not_be_sent_can_be_used_again_and_the_rest_is_as_on_record() -> None:
     told, sheet = chronicle()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.open(conversation.entries())
+    told.load(conversation.entries())
     words = Words("What is @shot.png?")
-    told.unheard.wait(words, steers=False)
+    told.pending_input.add(words, steers=False)
     image = Image(source=ImageFile("shot.png"))
     message = UserMessage((Text("What is @shot.png?"), image))
     said = conversation.append(message)
     assert said.parent is not None
-    told.tell(Recorded(said))
+    told.apply(Recorded(said))
     failed = Resolution(target=said.id, block=1, status=ResolutionStatus.FAILED, error="no image")
-    told.tell(Recorded(conversation.append(failed)))
-    told.tell(Recorded(conversation.rewind(said.parent)))
+    told.apply(Recorded(conversation.append(failed)))
+    told.apply(Recorded(conversation.rewind(said.parent)))
     assert sheet.seen() == read_back(conversation).seen()
     (unsent,) = [one for one in sheet.of(Kind.USER) if one.state is State.STOPPED]
     assert (unsent.body, "/retry" in unsent.head) == ("What is @shot.png?", True)
-    assert "no image" in sheet.of(Kind.TROUBLE)[0].body
-    told.tell(Recorded(conversation.append(message)))
+    assert "no image" in sheet.of(Kind.ERROR)[0].body
+    told.apply(Recorded(conversation.append(message)))
     assert unsent not in sheet.blocks
     assert sheet.seen() == read_back(conversation).seen()
-    told.tell(Recorded(conversation.append(ChatMessage.assistant("A cat."))))
+    told.apply(Recorded(conversation.append(ChatMessage.assistant("A cat."))))
     assert sheet.seen() == read_back(conversation).seen()
 
 
 def unsent(words: Words, told: Chronicle, conversation: Conversation) -> UserMessage:
     """Say something that cannot be sent, and return what is on record of it."""
-    told.unheard.wait(words, steers=False)
+    told.pending_input.add(words, steers=False)
     message = UserMessage((Text(words.text), FileReference(path="nosuch.txt")))
     said = conversation.append(message)
     assert said.parent is not None
-    told.tell(Recorded(said))
-    told.tell(Recorded(conversation.rewind(said.parent)))
+    told.apply(Recorded(said))
+    told.apply(Recorded(conversation.rewind(said.parent)))
     return message
 
 
@@ -141,15 +141,15 @@ def heads(sheet: Sheet) -> dict[str, str]:
 def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_themselves() -> None:
     told, sheet = chronicle()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.open(conversation.entries())
+    told.load(conversation.entries())
     message = unsent(Words("@nosuch.txt what"), told, conversation)
-    told.unheard.wait(Words("and be brief"), steers=True)
-    told.tell(Recorded(conversation.append(message)))
+    told.pending_input.add(Words("and be brief"), steers=True)
+    told.apply(Recorded(conversation.append(message)))
     assert heads(sheet) == {}
     assert [one.body for one in sheet.of(Kind.USER) if one.state is State.WAITING] == [
         "and be brief"
     ]
-    told.tell(Recorded(conversation.append(ChatMessage.user("and be brief"))))
+    told.apply(Recorded(conversation.append(ChatMessage.user("and be brief"))))
     assert sheet.seen() == read_back(conversation).seen()
     assert all(one.entry is not None for one in sheet.of(Kind.USER))
 
@@ -157,30 +157,30 @@ def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_th
 def test_what_is_tried_again_is_known_also_where_its_words_are_not_shown_any_more() -> None:
     told, sheet = chronicle()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.open(conversation.entries())
+    told.load(conversation.entries())
     words = Words("@nosuch.txt what")
     message = unsent(words, told, conversation)
-    told.tell(Returned((words,)))  # to the prompt, where somebody clears it
-    waiting = told.unheard.wait(Words("and be brief"), steers=True)
-    told.tell(Recorded(conversation.append(message)))
+    told.apply(Returned((words,)))  # to the prompt, where somebody clears it
+    waiting = told.pending_input.add(Words("and be brief"), steers=True)
+    told.apply(Recorded(conversation.append(message)))
     assert waiting in sheet.blocks
 
 
 def test_what_could_not_be_sent_and_is_typed_again_is_not_shown_twice() -> None:
     told, sheet = chronicle()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.open(conversation.entries())
+    told.load(conversation.entries())
     words = Words("@nosuch.txt what")
     message = unsent(words, told, conversation)
-    told.unheard.wait(words, steers=False)
-    told.tell(Recorded(conversation.append(message)))
+    told.pending_input.add(words, steers=False)
+    told.apply(Recorded(conversation.append(message)))
     assert [one.entry is None for one in sheet.of(Kind.USER)] == [False, False]
 
 
 def test_only_what_would_be_tried_again_says_so() -> None:
     told, sheet = chronicle()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.open(conversation.entries())
+    told.load(conversation.entries())
     unsent(Words("first"), told, conversation)
     assert "/retry" in heads(sheet)["first"]
     unsent(Words("second"), told, conversation)
@@ -188,15 +188,15 @@ def test_only_what_would_be_tried_again_says_so() -> None:
         "first": False,
         "second": True,
     }
-    told.unheard.wait(Words("third"), steers=False)
-    told.tell(Recorded(conversation.append(ChatMessage.user("third"))))
+    told.pending_input.add(Words("third"), steers=False)
+    told.apply(Recorded(conversation.append(ChatMessage.user("third"))))
     assert [head.partition(" ·")[0] for head in heads(sheet).values()] == ["not said", "not said"]
 
 
 def test_what_could_not_be_sent_in_one_session_is_not_tried_again_in_another() -> None:
     told, sheet = chronicle()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.open(conversation.entries())
+    told.load(conversation.entries())
     unsent(Words("first"), told, conversation)
-    told.open(())
+    told.load(())
     assert heads(sheet)["first"].startswith("not said")

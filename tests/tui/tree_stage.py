@@ -164,5 +164,5 @@ class GivenTwigs(FakeBranches):
         super().__init__(desk)
         self._twigs = twigs
 
-    async def twigs(self) -> Sequence[Twig]:
+    async def rows(self) -> Sequence[Twig]:
         return self._twigs

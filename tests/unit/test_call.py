@@ -264,7 +264,7 @@ def test_the_parsed_arguments_cannot_be_reached_and_changed() -> None:
     """What `parsed` shows must be what `arguments` says, or something else runs than was shown."""
     call = calling('{"path": "a.py"}')
     assert not hasattr(call, "__dict__")
-    call.parsed.thaw()["path"] = "/etc/passwd"
+    call.parsed.to_dict()["path"] = "/etc/passwd"
     assert call.get("path", str) == "a.py"
 
 

@@ -177,7 +177,7 @@ def test_an_entry_that_is_no_message_is_told_in_a_line(payload: Payload, expecte
 
 
 def test_a_branch_may_go_on_from_the_beginning() -> None:
-    assert told(Rewind(left="9"), parent=None).line.startswith("goes on from the beginning;")
+    assert told(Rewind(left="9"), parent=None).summary.startswith("goes on from the beginning;")
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ def test_streams_are_mixed_and_cut_off() -> None:
 def test_a_stream_comes_with_its_message(stream: testing.EventStream) -> None:
     assert isinstance(stream.message, AssistantMessage)
     assert stream.expected(stream.message) == stream.message
-    assert stream.habits == stream.habits.made_understandable()
+    assert stream.habits == stream.habits.made_decodable()
 
 
 @given(testing.conversations())

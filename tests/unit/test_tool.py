@@ -290,7 +290,7 @@ def test_a_strict_definition_closes_every_object_however_deep() -> None:
     assert len(found) == 8
     assert all(schema["additionalProperties"] is False for schema in found)
     assert cast("Any", closed)["properties"]["nothing"]["additionalProperties"] is False
-    jsonschema.Draft202012Validator.check_schema(JsonObject(closed).thaw())
+    jsonschema.Draft202012Validator.check_schema(JsonObject(closed).to_dict())
     assert define(parameters=DEEP, strict=False).parameters == DEEP
 
 
@@ -364,7 +364,7 @@ def test_a_definition_carries_just_what_openai_and_anthropic_need(make: str) -> 
     }[make]()
     assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", definition.name)
     assert definition.description.strip()
-    parameters = JsonObject(definition.parameters).thaw()
+    parameters = JsonObject(definition.parameters).to_dict()
     jsonschema.Draft202012Validator.check_schema(parameters)
     assert parameters["type"] == "object"
     assert parameters["additionalProperties"] is False

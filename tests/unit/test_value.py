@@ -646,7 +646,7 @@ def test_a_json_object_shares_nothing_with_what_it_was_made_of_or_gave_away() ->
     source["lines"].append("more")
     source["lines"][3]["deep"].clear()
     assert value == details()
-    given = value.thaw()
+    given = value.to_dict()
     assert given == details()
     given["lines"][3]["deep"].clear()
     assert value == details()
@@ -751,7 +751,7 @@ def nested(depth: int) -> str:
 
 
 DEEP_USES: dict[str, Callable[[JsonObject], object]] = {
-    "thaw": JsonObject.thaw,
+    "thaw": JsonObject.to_dict,
     "read": lambda value: value["a"],
     "copy": JsonObject,
     "from_dict": lambda value: JsonObject(json_of(value)),

@@ -77,7 +77,7 @@ CLOSING: dict[str, Any] = {"functionCall": {}}
 def arguments_of(*fragments: dict[str, Any]) -> Any:
     [made] = decode(chunk(opening(), *fragments, CLOSING), STOP).tool_calls
     assert isinstance(made, ToolCall)
-    return made.parsed.thaw()
+    return made.parsed.to_dict()
 
 
 # -- calls ---------------------------------------------------------------------------------------

@@ -268,7 +268,7 @@ def changed_frames(frame: bytes, name: str, value: Any) -> Iterator[tuple[bytes,
 def streamed(speaker: Speaker, frames: list[bytes]) -> str:
     heard = listen(speaker.wire, frames)
     kinds = [type(event).__name__ for event in heard.events]
-    return f"{kinds} {heard.fault} {heard.envelope} {told(speaker, heard.message)}"
+    return f"{kinds} {heard.error_key} {heard.envelope} {told(speaker, heard.message)}"
 
 
 def told(speaker: Speaker, message: AssistantMessage) -> str:

@@ -281,10 +281,10 @@ def test_thinking_waits_exactly_as_long_as_it_may_be_a_repetition(said: list[Any
             is_different = not (told.startswith(waiting) or waiting.startswith(told))
             expected = waiting if is_different else ""
             waiting = "" if is_different else waiting
-        assert thoughts.more(text, (place, 0)) == expected
+        assert thoughts.add_delta(text, (place, 0)) == expected
         told += expected
     is_repeated = told.startswith(waiting) or waiting.startswith(told)
-    assert thoughts.rest() == (waiting[len(told) :] if is_repeated else waiting)
+    assert thoughts.take_remaining() == (waiting[len(told) :] if is_repeated else waiting)
 
 
 def test_thinking_that_differs_is_told_as_it_comes() -> None:

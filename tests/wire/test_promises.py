@@ -97,7 +97,7 @@ def test_a_conversation_of_plain_values_is_understood_everywhere(wire: Wire) -> 
     [call] = back.messages[2].tool_calls
     assert isinstance(call, ToolCall)
     assert call.name == "read_file"
-    assert call.parsed.thaw() == {"path": "a"}
+    assert call.parsed.to_dict() == {"path": "a"}
     assert back.messages[3].tool_call_id == call.id
 
 

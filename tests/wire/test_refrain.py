@@ -223,12 +223,12 @@ def test_members_that_are_as_they_were_are_no_news() -> None:
         return choice_with(word, **members).removeprefix(b"data: ").strip()
 
     turn = Turn("openai", None, is_whole=False)
-    assert turn.tell(payload(" a", novel=SAFE)) is None
+    assert turn.read_text_only(payload(" a", novel=SAFE)) is None
     turn.read(payload(" a", novel=SAFE), [])
-    assert turn.tell(payload(" b", novel=SAFE)) == Told(TextDelta, 0, " b")
-    assert turn.tell(payload(" b", novel=RISKY)) is None
+    assert turn.read_text_only(payload(" b", novel=SAFE)) == Told(TextDelta, 0, " b")
+    assert turn.read_text_only(payload(" b", novel=RISKY)) is None
     turn.read(payload(" c", novel=RISKY), [])
-    assert turn.tell(payload(" b", novel=SAFE)) is None
+    assert turn.read_text_only(payload(" b", novel=SAFE)) is None
 
 
 # -- the refrain itself ----------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_events_like_the_last_one_are_not_read_in_full_again() -> None:
         return tell(payload)
 
     refrain = Refrain(listen)
-    refrain.note(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
+    refrain.remember(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
     assert read(refrain, b'{"id":1,"text":"b"}', b'{"id":1,"text":"c"}') == ["b", "c"]
     learned = len(asked)
     assert read(refrain, *[b'{"id":1,"text":"d"}'] * 50) == ["d"] * 50
@@ -282,7 +282,7 @@ def test_what_comes_before_something_new_is_read_and_the_rest_is_left(
         return tell(json.dumps(members.get("delta", members)).encode())
 
     refrain = Refrain(tell_either)
-    refrain.note(b"data: " + framing % b"a", framing % b"a")
+    refrain.remember(b"data: " + framing % b"a", framing % b"a")
     payloads = [framing % word for word in (b"b", b"c", b"d", b"e", b"f")]
     payloads[place:place] = [odd]
     assert read(refrain, *payloads) == ["b", "c", "d", "e", "f"][:place]
@@ -290,7 +290,7 @@ def test_what_comes_before_something_new_is_read_and_the_rest_is_left(
 
 def test_a_text_that_stands_elsewhere_as_well_is_found_where_it_belongs() -> None:
     refrain = Refrain(tell)
-    refrain.note(b'data: {"id":"text","text":"text"}', b'{"id":"text","text":"text"}')
+    refrain.remember(b'data: {"id":"text","text":"text"}', b'{"id":"text","text":"text"}')
     assert read(refrain, b'{"id":"text","text":"b"}', b'{"id":"text","text":"c"}') == ["b", "c"]
     assert read(refrain, b'{"id":"b","text":"text"}', b'{"id":"b","text":"text"}') == []
 
@@ -304,7 +304,7 @@ def test_who_never_repeats_himself_is_not_asked_forever() -> None:
 
     refrain = Refrain(listen)
     for _ in range(100):
-        refrain.note(b"data: {}", b"{}")
+        refrain.remember(b"data: {}", b"{}")
         assert read(refrain, b"{}", b"{}") == []
     assert len(asked) < 10
 
@@ -436,7 +436,7 @@ def test_a_text_that_stands_everywhere_is_not_looked_for_everywhere() -> None:
 
     payload = b"{" + b'"id":"a",' * 2_000 + b'"text":"a"}'
     refrain = Refrain(listen)
-    refrain.note(b"data: " + payload, payload)
+    refrain.remember(b"data: " + payload, payload)
     read(refrain, payload, payload)
     assert len(asked) < 100
 
@@ -466,10 +466,10 @@ def test_memory_stays_in_proportion_to_the_event(big: bytes) -> None:
 def test_one_long_event_does_not_end_the_listening() -> None:
     refrain = Refrain(tell)
     long = b'{"id":1,"text":"%b"}' % (b"a" * 2_000)
-    refrain.note(b"data: " + long, long)
+    refrain.remember(b"data: " + long, long)
     assert read(refrain, long, long) is not None
-    refrain.note(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
-    assert refrain.least < 1_000
+    refrain.remember(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
+    assert refrain.min_bytes < 1_000
 
 
 # -- what servers say of every word ----------------------------------------------------------

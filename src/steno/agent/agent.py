@@ -89,14 +89,14 @@ class Agent:
         check_functions(price_of=price_of, count=count, sleep=sleep)
         self.conversation = conversation
         self._telemetry = telemetry
-        self._setup = Setup(
+        self._config = Setup(
             provider=provider,
             dispatcher=Dispatcher(
                 checked_tools(tools), gate=gate, runner=runner, telemetry=telemetry
             ),
-            lookup=None if resolver is None else Lookup(resolver, gate),
-            builder=ContextBuilder(count=count),
-            counter=count,
+            references=None if resolver is None else Lookup(resolver, gate),
+            context_builder=ContextBuilder(count=count),
+            count_tokens=count,
             target=target,
             model=model or target.model,
             limits=limits,
@@ -105,7 +105,7 @@ class Agent:
             actor=actor,
             sleep=sleep,
         )
-        self._wheel = Wheel()
+        self._steering = Wheel()
         self._run: Run | None = None
 
     @property
@@ -134,11 +134,11 @@ class Agent:
         """
         said = None if prompt is None else _user_message(prompt)
         with (
-            self._running(watch) as run,
-            self._telemetry.run(self.conversation.id, self._setup.model) as span,
+            self._begin_run(watch) as run,
+            self._telemetry.run(self.conversation.id, self._config.model) as span,
         ):
-            result = await run.go(said, origin=origin, again=again)
-            span.answered(result)
+            result = await run.execute(said, origin=origin, again=again)
+            span.record_result(result)
         watch(RunEnded(result))
         return result
 
@@ -150,16 +150,16 @@ class Agent:
         why), or it was interrupted. Raises LogError if the log cannot be written, StenoError while
         a run is under way.
         """
-        with self._running(watch) as run:
-            return await run.sum_up()
+        with self._begin_run(watch) as run:
+            return await run.compact()
 
     @contextmanager
-    def _running(self, watch: Watch) -> Generator[Run]:
+    def _begin_run(self, watch: Watch) -> Generator[Run]:
         """Begin a run, the only one as long as this lasts. Raises StenoError."""
         if self._run is not None:
             raise StenoError("agent: it is at work; steer it, or wait")
         notebook = Notebook(self.conversation, watch)
-        self._run = Run(self._setup, notebook, self._wheel)
+        self._run = Run(self._config, notebook, self._steering)
         try:
             yield self._run
         finally:
@@ -199,13 +199,13 @@ class Agent:
         """
         if self._run is None:
             raise StenoError("agent: nothing is under way that could be steered; run it")
-        self._wheel.put(Steered(_user_message(message), noted or {}, asks), policy)
+        self._steering.put(Steered(_user_message(message), noted or {}, asks), policy)
         if policy is Steering.INTERRUPT:
             self._run.interrupt()
 
     def withdraw(self) -> tuple[UserMessage, ...]:
         """Take back what was said while a run was under way and has not been heard yet."""
-        return tuple([one.message for one in self._wheel.withdraw()])
+        return tuple([one.message for one in self._steering.withdraw()])
 
     def interrupt(self) -> None:
         """Stop what is being said and done; what came of it stays. Nothing happens if idle.

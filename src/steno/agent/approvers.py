@@ -47,11 +47,11 @@ class DenyingApprover:
 
     def __init__(self, reason: str = NOBODY, *, actor: str = "headless") -> None:
         """Take what the model is told, and who is on record as having said so."""
-        self._verdict = Verdict(allowed=False, actor=actor, reason=reason)
+        self._decision = Verdict(allowed=False, actor=actor, reason=reason)
 
     async def ask(self, question: Question) -> Verdict:
         """Deny it."""
-        return self._verdict
+        return self._decision
 
 
 @final
@@ -63,8 +63,8 @@ class AllowingApprover:
 
     def __init__(self, *, actor: str = "--yes") -> None:
         """Take who is on record as having said so."""
-        self._verdict = Verdict(allowed=True, actor=actor)
+        self._decision = Verdict(allowed=True, actor=actor)
 
     async def ask(self, question: Question) -> Verdict:
         """Allow it, once."""
-        return self._verdict
+        return self._decision

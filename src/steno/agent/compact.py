@@ -53,16 +53,16 @@ async def compact(
     `room` is how many tokens of what was said the model reads at once; the last groups of
     messages stay as they are, as many as `keep` says.
     """
-    through = compaction_point(notebook.conversation.past(), keep=keep)
+    through = compaction_point(notebook.conversation.entries_view(), keep=keep)
     old = None if through is None else _request_through(through, setup, notebook, target)
     if through is None or old is None:
         return None
     try:
         with setup.telemetry.turn(old, setup.model) as span:
-            summary, usage = await summarise(setup.provider, old, room=room, count=setup.counter)
-            span.answered(ChatMessage.assistant(summary, usage=usage))
+            summary, usage = await summarise(setup.provider, old, room=room, count=setup.count_tokens)
+            span.record_result(ChatMessage.assistant(summary, usage=usage))
     except (ProviderError, ProtocolError, InvalidRequest) as exc:
-        notebook.tell(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
+        notebook.emit(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
         return None
     payload = Compaction(through=through, summary=summary, usage=usage)
     return notebook.record(payload, audit={"model": setup.model} if setup.model else None)
@@ -71,14 +71,14 @@ async def compact(
 async def compact_now(setup: Setup, notebook: Notebook) -> Entry | None:
     """Record a summary in place of all but what was said last, however much room there is."""
     conversation = notebook.conversation
-    if compaction_point(conversation.past(), keep=_KEPT_LAST) is None:
+    if compaction_point(conversation.entries_view(), keep=_KEPT_LAST) is None:
         return None
-    notebook.note_model(setup.model)
-    built = setup.builder.build(
-        conversation.past(),
+    notebook.record_model(setup.model)
+    built = setup.context_builder.build(
+        conversation.entries_view(),
         setup.target,
-        setup.dispatcher.offered(conversation.mode),
-        bring_back=conversation.bring_back,
+        setup.dispatcher.offered_definitions(conversation.mode),
+        bring_back=conversation.restore_blobs,
     )
     return await compact(setup, notebook, setup.target, room=built.room, keep=_KEPT_LAST)
 
@@ -92,12 +92,12 @@ def _request_through(
     else: to sum up a summary helps nobody.
     """
     conversation = notebook.conversation
-    entries = conversation.past()
-    whole = ContextBuilder(count=setup.counter).build(
+    entries = conversation.entries_view()
+    whole = ContextBuilder(count=setup.count_tokens).build(
         entries,
         replace(target, context_tokens=None),
-        setup.dispatcher.offered(conversation.mode),
-        bring_back=conversation.bring_back,
+        setup.dispatcher.offered_definitions(conversation.mode),
+        bring_back=conversation.restore_blobs,
     )
     past = next(number for number, entry in enumerate(entries) if entry.id == through) + 1
     covered = {e.id for e in entries[:past] if not isinstance(e.message, SystemMessage)}

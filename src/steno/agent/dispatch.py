@@ -63,7 +63,7 @@ class _Begun(NamedTuple):
     """A call that has begun, or has its result already."""
 
     call: AnyToolCall
-    said: Said
+    output: Said
     task: asyncio.Future[ToolResultMessage]
 
 
@@ -79,7 +79,7 @@ class Dispatcher:
         self._gate = gate
         self._runner = runner
         self._telemetry = telemetry
-        self.invalid_in_a_row = 0
+        self.consecutive_invalid_turns = 0
         """How many turns, up to the last one, called for nothing that could be run at all."""
 
     @property
@@ -87,30 +87,30 @@ class Dispatcher:
         """The tools, in the order they were given."""
         return tuple(self._tools.values())
 
-    def offered(self, mode: Mode) -> tuple[ToolDefinition, ...]:
+    def offered_definitions(self, mode: Mode) -> tuple[ToolDefinition, ...]:
         """Return what a model is told about the tools that it may use in a mode."""
         return tuple([tool.definition for tool in self.tools if self._gate.offers(tool, mode)])
 
-    async def answer(self, calls: Sequence[AnyToolCall], notebook: Notebook) -> None:
+    async def answer_calls(self, calls: Sequence[AnyToolCall], notebook: Notebook) -> None:
         """Answer calls that await their result. What it raises leaves the rest unanswered."""
         looked_at = [(call, self._refusal(call)) for call in calls]
         is_all_invalid = all(refusal is not None for _, refusal in looked_at)
-        self.invalid_in_a_row = self.invalid_in_a_row + 1 if is_all_invalid else 0
+        self.consecutive_invalid_turns = self.consecutive_invalid_turns + 1 if is_all_invalid else 0
         for batch in self._batches(looked_at):
             checked = [
                 (call, refusal or await self._check(call, notebook)) for call, refusal in batch
             ]
-            await self._run(checked, notebook)
+            await self._run_batch(checked, notebook)
 
     def _batches(self, calls: Iterable[_LookedAt]) -> Iterator[list[_LookedAt]]:
         """Group neighbours that only read; nothing else shares its time with another call."""
-        for is_reader, together in groupby(calls, lambda looked_at: self.only_reads(looked_at[0])):
+        for is_reader, together in groupby(calls, lambda looked_at: self.is_read_only(looked_at[0])):
             if is_reader:
                 yield list(together)
             else:
                 yield from ([call] for call in together)
 
-    def only_reads(self, call: AnyToolCall) -> bool:
+    def is_read_only(self, call: AnyToolCall) -> bool:
         """Tell whether a call does no more than look; one of an unknown tool does not count."""
         tool = self._tools.get(call.name)
         return tool is not None and tool.capability is Capability.READ
@@ -146,28 +146,28 @@ class Dispatcher:
             return ToolResult.error(call.id, said)
         return None
 
-    async def _run(
+    async def _run_batch(
         self,
         checked: Sequence[tuple[AnyToolCall, _Approved | ToolResultMessage]],
         notebook: Notebook,
     ) -> None:
-        begun = [self._begin(call, it, notebook) for call, it in checked]
+        begun = [self._start_call(call, it, notebook) for call, it in checked]
         try:
             for one in begun:
                 # Who stops us is heard at once, whatever the tool makes of it.
                 await asyncio.wait([one.task])
                 self._record(one.call, one.task.result(), notebook)
         except BaseException:
-            await self._stop(begun, notebook)
+            await self._stop_calls(begun, notebook)
             raise
 
-    def _begin(
+    def _start_call(
         self, call: AnyToolCall, checked: _Approved | ToolResultMessage, notebook: Notebook
     ) -> _Begun:
-        said = Said(lambda text: notebook.tell_from_outside(CallOutput(call.id, text)))
+        said = Said(lambda text: notebook.emit_from_callback(CallOutput(call.id, text)))
         return _Begun(call, said, asyncio.ensure_future(self._result(checked, notebook, said)))
 
-    async def _stop(self, begun: Sequence[_Begun], notebook: Notebook) -> None:
+    async def _stop_calls(self, begun: Sequence[_Begun], notebook: Notebook) -> None:
         """End calls that run, and record what came of those that have no result yet."""
         for one in begun:
             one.task.cancel()
@@ -187,16 +187,16 @@ class Dispatcher:
         tool, call, subjects = checked
         if subjects is not None and _subjects_now(tool, call) != subjects:
             return ToolResult.error(call.id, CHANGED, outcome=Outcome.DENIED)
-        notebook.tell(CallStarted(call))
+        notebook.emit(CallStarted(call))
         with self._telemetry.call(tool, call) as span:
             around = Around(said.add, partial(self._gate.denies, tool), subjects)
             result = await self._runner.run(tool, call, around)
-            span.answered(result)
+            span.record_result(result)
         return result
 
     def _record(self, call: AnyToolCall, result: ToolResultMessage, notebook: Notebook) -> None:
         notebook.record(result, decision=_DECISIONS.get(result.outcome, str(result.outcome)))
-        notebook.tell(CallEnded(call, result))
+        notebook.emit(CallEnded(call, result))
 
 
 def _subjects_now(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
@@ -212,7 +212,7 @@ def _late_result(begun: _Begun) -> ToolResultMessage:
 
     What it had said by then may be all that there is of its work.
     """
-    task, said = begun.task, begun.said.text
+    task, said = begun.task, begun.output.text
     if task.done() and not task.cancelled() and task.exception() is None:
         return task.result()
     stopped = ToolResult.error(begun.call.id, STOPPED, outcome=Outcome.CANCELLED)

@@ -105,18 +105,18 @@ class Gate:
         self._permissions = permissions or Permissions()
         self._approver = approver
         self._grants = grants
-        self._seal = seal
-        self._complaints: set[str] = set()
+        self._sign_text = seal
+        self._reported_errors: set[str] = set()
         """What was told about grants that cannot be read."""
-        self._admitted: dict[str, list[Rule]] = {}
+        self._input_grants: dict[str, list[Rule]] = {}
         """What was allowed for what people point at, by conversation; it lasts as this gate does."""
-        self._memory = _Memory(Signet(), Revocations())
-        self._read: tuple[int, Entry | None] = (0, None)
+        self._decisions = _Memory(Signet(), Revocations())
+        self._read_position: tuple[int, Entry | None] = (0, None)
         """How many entries were read into the memory, and the last of them."""
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
         """Tell whether the tool could be allowed at all."""
-        return self._permissions.limit(tool, mode) is None
+        return self._permissions.find_mode_denial(tool, mode) is None
 
     def denies(self, tool: Tool, subject: str) -> bool:
         """Tell whether a deny rule covers what a tool came across."""
@@ -127,18 +127,18 @@ class Gate:
         # However many calls a model writes in one turn, who wants to stop it is heard.
         await asyncio.sleep(0)
         conversation = notebook.conversation
-        memory = self._remember(conversation)
-        session, standing = memory.grants.rules, self._standing_rules(notebook)
+        memory = self._read_decisions(conversation)
+        session, standing = memory.grants.rules, self._lasting_rules(notebook)
         with _blamed_on_tool():
             decision = self._permissions.decide(
                 tool, call, mode=conversation.mode, session=session, standing=standing
             )
         if decision.kind is DecisionKind.DENY:
             return _denied(call, notebook, rule=decision.rule, reason=decision.reason)
-        if (approval := memory.decided_before(call)) is not None:
+        if (approval := memory.earlier_decision(call)) is not None:
             return _repeat(approval, decision.subjects, notebook)
         if decision.kind is DecisionKind.ALLOW:
-            notebook.decide(call.id, ApprovalStatus.APPROVED, rule=decision.rule)
+            notebook.record_decision(call.id, ApprovalStatus.APPROVED, rule=decision.rule)
             return Ruling(True, subjects=decision.subjects)
         if self._approver is None:
             reason = f"{DENIED}: this has to be approved, and {NOBODY}"
@@ -155,7 +155,7 @@ class Gate:
             call,
             mode=conversation.mode,
             session=self.session_rules(conversation),
-            standing=self._standing_rules(notebook),
+            standing=self._lasting_rules(notebook),
         )
         if decision.kind is DecisionKind.ALLOW:
             return Ruling(True, decision.rule)
@@ -165,22 +165,22 @@ class Gate:
         if self._approver is None:
             how = f"; the rule {question.rule} would allow it" if question.rule else ""
             return Ruling(False, f"{DENIED}: this has to be approved, and {NOBODY}{how}")
-        notebook.tell(Asked(question))
+        notebook.emit(Asked(question))
         verdict = await self._approver.ask(question)
         if not verdict.allowed:
             why = f": {verdict.reason}" if verdict.reason else ""
             return Ruling(False, f"{DENIED} by {verdict.actor}{why}")
-        grant, scope = self._grant(verdict, question, notebook)
+        grant, scope = self._granted_rule(verdict, question, notebook)
         if grant is not None:
             if scope is Scope.SESSION:  # what reaches further stands where it can be taken back
-                self._admitted.setdefault(conversation.id, []).append(grant)
-            self._keep(grant, scope, notebook)
+                self._input_grants.setdefault(conversation.id, []).append(grant)
+            self._store_grant(grant, scope, notebook)
         return Ruling(True, verdict.actor)
 
     def session_rules(self, conversation: Conversation) -> tuple[Rule, ...]:
         """Return what is allowed for a session: by its record, and for what people point at."""
-        admitted = self._admitted.get(conversation.id, ())
-        return tuple(dict.fromkeys((*self._remember(conversation).grants.rules, *admitted)))
+        admitted = self._input_grants.get(conversation.id, ())
+        return tuple(dict.fromkeys((*self._read_decisions(conversation).grants.rules, *admitted)))
 
     def revoke(self, rule: Rule, conversation: Conversation, *, actor: str) -> list[Entry]:
         """Allow a rule no longer for a session, on none of its branches: it is asked about again.
@@ -189,9 +189,9 @@ class Gate:
         what was allowed for what people point at: that is forgotten. Raises LogError if it cannot
         be recorded.
         """
-        admitted = self._admitted.get(conversation.id, [])
+        admitted = self._input_grants.get(conversation.id, [])
         admitted[:] = [one for one in admitted if one != rule]
-        revocations, signet = Revocations(), Signet(conversation.id, self._seal)
+        revocations, signet = Revocations(), Signet(conversation.id, self._sign_text)
         everywhere = SessionGrants(
             revocations.read(conversation), signet=signet, revocations=revocations
         )
@@ -201,45 +201,45 @@ class Gate:
                 decision=REVOKED,
                 audit=audit_of_revocation(rule, actor),
             )
-            for granted_in in everywhere.granted_in(rule)
+            for granted_in in everywhere.granting_entries(rule)
         ]
 
     async def _ask(
         self, tool: Tool, question: Question, notebook: Notebook, approver: Approver
     ) -> Ruling:
         call = question.call
-        notebook.decide(call.id, ApprovalStatus.PENDING)
-        notebook.tell(Asked(question))
+        notebook.record_decision(call.id, ApprovalStatus.PENDING)
+        notebook.emit(Asked(question))
         verdict = await _verdict(approver, question, notebook)
         if not verdict.allowed:
-            notebook.decide(
+            notebook.record_decision(
                 call.id, ApprovalStatus.DENIED, actor=verdict.actor, reason=verdict.reason
             )
             return Ruling(False, refusal_of(verdict))
         # While somebody thought about it, the mode may have become one that allows nothing of it.
-        limit = self._permissions.limit(tool, notebook.conversation.mode)
+        limit = self._permissions.find_mode_denial(tool, notebook.conversation.mode)
         if limit is not None:
             return _denied(call, notebook, rule=limit.rule, reason=limit.reason)
-        grant, scope = self._grant(verdict, question, notebook)
+        grant, scope = self._granted_rule(verdict, question, notebook)
         audit, status = None, ApprovalStatus.APPROVED
         if grant is not None:
-            signet = Signet(notebook.conversation.id, self._seal)
-            audit = signet.sealed(audit_of(grant, scope), call, status)
-        notebook.decide(call.id, status, actor=verdict.actor, reason=verdict.reason, audit=audit)
+            signet = Signet(notebook.conversation.id, self._sign_text)
+            audit = signet.sign_audit(audit_of(grant, scope), call, status)
+        notebook.record_decision(call.id, status, actor=verdict.actor, reason=verdict.reason, audit=audit)
         if grant is not None:
-            self._keep(grant, scope, notebook)
+            self._store_grant(grant, scope, notebook)
         return Ruling(True, subjects=question.subjects)
 
-    def _keep(self, grant: Rule, scope: Scope, notebook: Notebook) -> None:
+    def _store_grant(self, grant: Rule, scope: Scope, notebook: Notebook) -> None:
         """Keep what is allowed for longer than a session."""
         if self._grants is None or scope not in _STANDING:
             return
         try:
             self._grants.add(str(grant), scope)
         except StenoError as exc:
-            notebook.tell(_notice(f"{grant}: allowed now, but not kept: {exc}"))
+            notebook.emit(_notice(f"{grant}: allowed now, but not kept: {exc}"))
 
-    def _grant(
+    def _granted_rule(
         self, verdict: Verdict, question: Question, notebook: Notebook
     ) -> tuple[Rule | None, Scope]:
         """Return what a verdict allows beyond this call, and how far that reaches here."""
@@ -249,41 +249,41 @@ class Gate:
         try:
             grant = granted_by(verdict, question)
         except InvalidValue as exc:
-            notebook.tell(_notice(f"allowed once: {exc}"))
+            notebook.emit(_notice(f"allowed once: {exc}"))
             return None, Scope.ONCE
         if grant is None and scope is not Scope.ONCE:
-            notebook.tell(_notice("allowed once: no rule would cover only calls like this one"))
+            notebook.emit(_notice("allowed once: no rule would cover only calls like this one"))
         return grant, scope
 
-    def _standing_rules(self, notebook: Notebook) -> tuple[Rule, ...]:
+    def _lasting_rules(self, notebook: Notebook) -> tuple[Rule, ...]:
         """Return what is allowed for longer than a session; what cannot be read allows nothing."""
         if self._grants is None:
             return ()
         try:
             return tuple(map(Rule.parse, self._grants.rules()))
         except StenoError as exc:
-            if str(exc) not in self._complaints:
-                self._complaints.add(str(exc))
-                notebook.tell(_notice(f"nothing is allowed for good: {exc}"))
+            if str(exc) not in self._reported_errors:
+                self._reported_errors.add(str(exc))
+                notebook.emit(_notice(f"nothing is allowed for good: {exc}"))
             return ()
 
-    def _remember(self, conversation: Conversation) -> _Memory:
+    def _read_decisions(self, conversation: Conversation) -> _Memory:
         """Return what the log of a session says; what is new in it is read, and no more.
 
         After a rewind, or in another branch, it is read anew: what is not there does not count,
         but for what was taken back. Raises LogError if that cannot be read.
         """
-        entries, signet = conversation.past(), Signet(conversation.id, self._seal)
-        count, last = self._read
-        memory = self._memory
-        if memory.grants.signet != signet:
+        entries, signet = conversation.entries_view(), Signet(conversation.id, self._sign_text)
+        count, last = self._read_position
+        memory = self._decisions
+        if memory.grants.signer != signet:
             memory, count = _Memory(signet, Revocations()), 0
         elif count > len(entries) or (count and entries[count - 1] is not last):
             memory, count = _Memory(signet, memory.grants.revocations), 0
         for entry in entries[count:]:
             memory.add(entry)
-        self._memory, self._read = memory, (len(entries), entries[-1] if entries else None)
-        if memory.grants.are_any:  # else the other branches need not be read
+        self._decisions, self._read_position = memory, (len(entries), entries[-1] if entries else None)
+        if memory.grants.has_grants:  # else the other branches need not be read
             memory.grants.revocations.read(conversation)
         return memory
 
@@ -304,7 +304,7 @@ class _Memory:
         elif isinstance(entry.payload, Approval):
             self._decisions[entry.payload.call_id] = entry
 
-    def decided_before(self, call: ToolCall) -> Approval | None:
+    def earlier_decision(self, call: ToolCall) -> Approval | None:
         """Return what was decided about a call and holds: a no, or a yes of ours for later."""
         entry = self._decisions.get(call.id)
         if entry is None or not isinstance(entry.payload, Approval):
@@ -312,7 +312,7 @@ class _Memory:
         if not is_bound(entry.payload, call):
             return None
         is_no = entry.payload.status is ApprovalStatus.DENIED
-        is_yes = is_deferred(entry) and self.grants.signet.is_ours(entry)
+        is_yes = is_deferred(entry) and self.grants.signer.has_valid_signature(entry)
         return entry.payload if is_no or is_yes else None
 
 
@@ -335,7 +335,7 @@ async def _verdict(approver: Approver, question: Question, notebook: Notebook) -
         return await approver.ask(question)
     except Exception as exc:
         reason = f"the approver failed: {type(exc).__name__}"
-        notebook.decide(question.call.id, ApprovalStatus.DENIED, actor="approver", reason=reason)
+        notebook.record_decision(question.call.id, ApprovalStatus.DENIED, actor="approver", reason=reason)
         if isinstance(exc, ToolFailed | ProviderError | ProtocolError):
             raise StenoError(f"approver: {exc}") from exc
         raise
@@ -356,7 +356,7 @@ def _blamed_on_tool() -> Generator[None]:
 
 
 def _denied(call: ToolCall, notebook: Notebook, *, rule: str, reason: str) -> Ruling:
-    notebook.decide(call.id, ApprovalStatus.DENIED, rule=rule, reason=reason)
+    notebook.record_decision(call.id, ApprovalStatus.DENIED, rule=rule, reason=reason)
     return Ruling(False, reason)
 
 
@@ -382,7 +382,7 @@ def is_deferred(entry: Entry) -> bool:
 def _repeat(approval: Approval, subjects: tuple[str, ...], notebook: Notebook) -> Ruling:
     """Record a decision once more, now that it is acted on: who dies behind this may have run it."""
     actor, rule, reason = approval.actor, approval.rule, approval.reason
-    notebook.decide(approval.call_id, approval.status, actor=actor, rule=rule, reason=reason)
+    notebook.record_decision(approval.call_id, approval.status, actor=actor, rule=rule, reason=reason)
     if approval.status is ApprovalStatus.APPROVED:
         return Ruling(True, subjects=subjects)
     told = reason or f"{actor or 'somebody'} said no"

@@ -23,7 +23,7 @@ def go_back(conversation: Conversation, to: str) -> list[Entry]:
     says so.
     """
     mode = conversation.mode
-    behind = takewhile(lambda entry: entry.id != to, reversed(conversation.past()))
+    behind = takewhile(lambda entry: entry.id != to, reversed(conversation.entries_view()))
     staying = [entry for entry in behind if _is_command(entry)]
     written = [conversation.rewind(to)]
     if conversation.mode is not mode:

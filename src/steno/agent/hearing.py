@@ -22,56 +22,56 @@ class Hearing:
 
     def __init__(self, notebook: Notebook, wheel: Wheel, *, actor: str | None, opens: bool) -> None:
         """Take the log and what is steered; `opens` if a prompt that cannot be opened goes back."""
-        self._notebook = notebook
-        self._wheel = wheel
+        self._recorder = notebook
+        self._queue = wheel
         self._actor = actor
-        self._opens = opens
-        self._first: Steered | None = None
+        self._resolves_references = opens
+        self._pending_prompt: Steered | None = None
         """What is to be heard first; None once it is on record."""
         self.is_held = False
         """Whether what is said behind the prompt has to wait."""
         self.prompt: Entry | None = None
         """What was heard first."""
 
-    def begin_with(self, prompt: UserMessage, origin: str | None) -> None:
+    def set_prompt(self, prompt: UserMessage, origin: str | None) -> None:
         """Take what is to be heard first; `origin` is where its words are from."""
-        self._first = Steered(prompt, {"origin": origin})
+        self._pending_prompt = Steered(prompt, {"origin": origin})
 
-    def hear_prompt(self) -> None:
+    def record_prompt(self) -> None:
         """Record what a person said to begin with, unless that is done."""
-        first, self._first = self._first, None
+        first, self._pending_prompt = self._pending_prompt, None
         if first is None:
             return
-        if self._opens:
-            leave_way_back(first.message, self._notebook)
-        self.prompt = self._hear(first.message, first.noted)
-        self.is_held = self._opens and points(self.prompt)
+        if self._resolves_references:
+            leave_way_back(first.message, self._recorder)
+        self.prompt = self._record_message(first.message, first.audit)
+        self.is_held = self._resolves_references and points(self.prompt)
 
-    def hear_due(self, *, is_over: bool) -> bool:
+    def record_due(self, *, is_over: bool) -> bool:
         """Record what is to be heard now, unless it is held; tell whether an answer is wanted."""
         if self.is_held:
-            return self._wheel.asks
-        return self._hear_all(self._wheel.due(is_over=is_over))
+            return self._queue.wants_answer
+        return self._record_all(self._queue.take_due(is_over=is_over))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Hold nothing any more: the prompt stays, or is about to be sent."""
         self.is_held = False
 
-    def hear_rest(self) -> None:
+    def record_rest(self) -> None:
         """Record what was said and not heard.
 
         Behind a prompt that was taken back, what wants an answer waits: it is withdrawn, or heard
         in the next run.
         """
-        is_there = self.prompt is None or self._notebook.holds(self.prompt)
-        self._hear_all(self._wheel.due(is_over=True) if is_there else self._wheel.asides())
+        is_there = self.prompt is None or self._recorder.is_on_branch(self.prompt)
+        self._record_all(self._queue.take_due(is_over=True) if is_there else self._queue.take_without_answer())
 
-    def _hear_all(self, said: Sequence[Steered]) -> bool:
+    def _record_all(self, said: Sequence[Steered]) -> bool:
         for one in said:
-            self._hear(one.message, one.noted)
-        return any(one.asks for one in said)
+            self._record_message(one.message, one.audit)
+        return any(one.wants_answer for one in said)
 
-    def _hear(self, said: UserMessage, noted: Mapping[str, Any]) -> Entry:
+    def _record_message(self, said: UserMessage, noted: Mapping[str, Any]) -> Entry:
         about = {"actor": self._actor, **noted}
         audit = {name: what for name, what in about.items() if what is not None}
-        return self._notebook.record(said, audit=audit or None)
+        return self._recorder.record(said, audit=audit or None)

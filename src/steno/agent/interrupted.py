@@ -47,11 +47,11 @@ def decide_later(
     if call_id not in conversation.outstanding:
         raise Missing("approval: no call of this id awaits a decision")
     call = conversation.outstanding_call(call_id)
-    decided = last_decision(conversation.past(), call)
+    decided = last_decision(conversation.entries_view(), call)
     if decided is not None and decision_of(decided) != ApprovalStatus.PENDING:
         raise Missing("approval: it is decided about, and what was allowed may have run")
     status = ApprovalStatus.APPROVED if allowed else ApprovalStatus.DENIED
-    audit = Signet(conversation.id, seal).sealed(_DEFERRED, call, status)
+    audit = Signet(conversation.id, seal).sign_audit(_DEFERRED, call, status)
     return conversation.decide(call_id, status, actor=actor, reason=reason, audit=audit)
 
 
@@ -63,11 +63,11 @@ async def settle(dispatcher: Dispatcher, notebook: Notebook) -> None:
         if _lost_a_result(conversation):
             result = ToolResult.error(call.id, TAKEN_OUT, outcome=Outcome.CANCELLED)
             notebook.record(result, decision="cancelled")
-        elif _may_have_run(conversation, call) and not dispatcher.only_reads(call):
+        elif _may_have_run(conversation, call) and not dispatcher.is_read_only(call):
             result = ToolResult.error(call.id, UNKNOWN, outcome=Outcome.CANCELLED)
             notebook.record(result, decision="cancelled")
         else:
-            await dispatcher.answer([call], notebook)
+            await dispatcher.answer_calls([call], notebook)
 
 
 def _lost_a_result(conversation: Conversation) -> bool:
@@ -76,7 +76,7 @@ def _lost_a_result(conversation: Conversation) -> bool:
     Which call it answered is not known any more. To run any of them again could bring back what
     somebody wanted to be gone.
     """
-    for entry in reversed(conversation.past()):
+    for entry in reversed(conversation.entries_view()):
         if isinstance(entry.payload, AssistantMessage):
             return False
         if isinstance(entry.payload, Redacted) and entry.payload.kind == "tool_result":
@@ -85,7 +85,7 @@ def _lost_a_result(conversation: Conversation) -> bool:
 
 
 def _may_have_run(conversation: Conversation, call: AnyToolCall) -> bool:
-    entry = last_decision(conversation.past(), call)
+    entry = last_decision(conversation.entries_view(), call)
     if entry is None or not isinstance(entry.payload, Approval):
         return False
     return entry.payload.status is ApprovalStatus.APPROVED and not is_deferred(entry)

@@ -53,7 +53,7 @@ class Limits(Quiet, frozen=True, kw_only=True):
             if not _is_above_0(limit):
                 raise InvalidValue(f"limits.{name}: must be above 0")
 
-    def reached_by(
+    def describe_reached(
         self, *, turns: int, tokens: int, cost: Decimal | None, invalid_calls: int
     ) -> str | None:
         """Return which limit a run has reached, in words; None if it may go on."""

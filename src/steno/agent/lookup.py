@@ -42,7 +42,7 @@ class Reader(NamedTuple):
     """The model that is to read it."""
 
     vision: bool | None
-    refused: str = ""
+    image_refusal: str = ""
     """Why it took no images that were sent to it."""
 
 
@@ -54,25 +54,25 @@ class Lookup:
         """Take who opens things, and who allows it."""
         self._resolver = resolver
         self._gate = gate
-        self._pointers = Pointers()
+        self._tracker = Pointers()
 
-    async def renew(self, notebook: Notebook, reader: Reader) -> None:
+    async def refresh_outdated(self, notebook: Notebook, reader: Reader) -> None:
         """Look again at what no longer serves: too old, or the model cannot see it."""
         viewer = self._viewer(notebook, reader)
-        for one in self._read(notebook).resolved():
+        for one in self._read_log(notebook).resolved():
             assert one.resolution is not None
-            if not self._resolver.is_current(one.pointer, one.resolution, viewer):
-                await self._renew(one, notebook, viewer)
+            if not self._resolver.is_current(one.reference, one.resolution, viewer):
+                await self._refresh(one, notebook, viewer)
 
-    async def tell_changes(self, notebook: Notebook) -> None:
+    async def report_changes(self, notebook: Notebook) -> None:
         """Tell people what has changed since the model was shown it."""
-        for one in self._read(notebook).resolved():
+        for one in self._read_log(notebook).resolved():
             assert one.resolution is not None
-            changes = await self._resolver.changes(one.pointer, one.resolution, known=one.known)
+            changes = await self._resolver.changes(one.reference, one.resolution, known=one.known_files)
             for change in changes:
                 _tell(notebook, change)
 
-    async def open(
+    async def resolve_unanswered(
         self,
         notebook: Notebook,
         reader: Reader,
@@ -87,11 +87,11 @@ class Lookup:
         what the prompt points at, or without one what is tried `again`. Then the branch is as it was
         before the prompt, which may be said again. Of anything else people and the model are told.
         """
-        unanswered = self._read(notebook).unanswered()
+        unanswered = self._read_log(notebook).unanswered()
         wanted = [one for one in unanswered if not one.is_resolved and (again or not _failed(one))]
-        await self._open(wanted, notebook, reader, _Subject(prompt, is_first))
+        await self._resolve_all(wanted, notebook, reader, _Subject(prompt, is_first))
 
-    async def show_as_text(
+    async def replace_images(
         self, notebook: Notebook, reader: Reader, prompt: Entry | None, *, is_first: bool
     ) -> None:
         """Find something else in place of images, which the model has refused.
@@ -99,20 +99,20 @@ class Lookup:
         Raises Unresolved as `open` does. Images that were answered before are not worth that.
         """
         viewer = self._viewer(notebook, reader)
-        pointers = self._read(notebook)
+        pointers = self._read_log(notebook)
         unanswered = pointers.unanswered()
         waiting = {(one.entry.id, one.block) for one in unanswered}
         for one in pointers.resolved():
             if _shows_image(one) and (one.entry.id, one.block) not in waiting:
-                await self._renew(one, notebook, viewer)
+                await self._refresh(one, notebook, viewer)
         wanted = [one for one in unanswered if _shows_image(one)]
-        await self._open(wanted, notebook, reader, _Subject(prompt, is_first))
+        await self._resolve_all(wanted, notebook, reader, _Subject(prompt, is_first))
 
-    def shows_images(self, notebook: Notebook) -> bool:
+    def has_images(self, notebook: Notebook) -> bool:
         """Tell whether the model is shown an image that could be shown in another way."""
-        return any(map(_shows_image, self._read(notebook).resolved()))
+        return any(map(_shows_image, self._read_log(notebook).resolved()))
 
-    async def _open(
+    async def _resolve_all(
         self, wanted: Sequence[Pointed], notebook: Notebook, reader: Reader, subject: _Subject
     ) -> None:
         viewer = self._viewer(notebook, reader)
@@ -120,50 +120,50 @@ class Lookup:
         whole = _Wholes(notebook)
         for one in wanted:
             try:
-                finding = await self._find(whole(one), viewer)
+                finding = await self._resolve(whole(one), viewer)
                 resolution = _resolution(one, finding)
             except Exception as exc:
                 # Without this it would be tried, and fail, in every run to come.
                 fault = Finding(error=f"a fault came up while it was opened: {type(exc).__name__}")
                 notebook.record(_resolution(one, fault))
-                subject.take_back(notebook)
+                subject.rewind_prompt(notebook)
                 raise
             notebook.record(resolution)
             if finding.error is not None:
                 failed.setdefault(one.entry.id, []).append(finding.error)
         errors = subject.errors(failed)
         if errors:
-            subject.take_back(notebook)
-            raise Unresolved(f"{reader.refused or 'nothing was sent'}: {_joined(errors)}")
+            subject.rewind_prompt(notebook)
+            raise Unresolved(f"{reader.image_refusal or 'nothing was sent'}: {_joined(errors)}")
         for error in chain.from_iterable(failed.values()):
             _tell(notebook, error)
 
-    async def _renew(self, one: Pointed, notebook: Notebook, viewer: Viewer) -> None:
-        finding = await self._find(_Wholes(notebook)(one), viewer)
+    async def _refresh(self, one: Pointed, notebook: Notebook, viewer: Viewer) -> None:
+        finding = await self._resolve(_Wholes(notebook)(one), viewer)
         if finding.error is None:
             notebook.record(_resolution(one, finding))
         else:
             _tell(notebook, f"{finding.error}; what was found before stays")
 
-    def _read(self, notebook: Notebook) -> Pointers:
-        self._pointers.read(notebook.conversation.past())
-        return self._pointers
+    def _read_log(self, notebook: Notebook) -> Pointers:
+        self._tracker.read(notebook.conversation.entries_view())
+        return self._tracker
 
     def _viewer(self, notebook: Notebook, reader: Reader) -> Viewer:
         return Viewer(
-            permits=permits_of(self._gate, notebook),
+            authorize=permits_of(self._gate, notebook),
             vision=reader.vision,
-            refused=reader.refused,
-            say=partial(_tell, notebook),
+            image_refusal=reader.image_refusal,
+            report_progress=partial(_tell, notebook),
         )
 
-    async def _find(self, pointer: Pointer, viewer: Viewer) -> Finding:
+    async def _resolve(self, pointer: Pointer, viewer: Viewer) -> Finding:
         try:
             finding = await self._resolver.resolve(pointer, viewer)
         except StenoError as exc:
             return Finding(error=str(exc))
         if finding.note:
-            viewer.say(finding.note)
+            viewer.report_progress(finding.note)
         return finding
 
 
@@ -180,7 +180,7 @@ class _Subject(NamedTuple):
         about = failed if self.prompt is None else [self.prompt.id]
         return [error for entry_id in about for error in failed.get(entry_id, ())]
 
-    def take_back(self, notebook: Notebook) -> None:
+    def rewind_prompt(self, notebook: Notebook) -> None:
         """Let the branch be as it was before the prompt."""
         if self.is_first and self.prompt is not None:
             assert self.prompt.parent is not None
@@ -196,7 +196,7 @@ def points(prompt: Entry | None) -> bool:
 def leave_way_back(prompt: UserMessage, notebook: Notebook) -> None:
     """See that there is something to go back to, if a prompt that points at things comes first."""
     conversation = notebook.conversation
-    if not conversation.past() and _has_pointers(prompt):
+    if not conversation.entries_view() and _has_pointers(prompt):
         notebook.record(ModeChange(old=conversation.mode, new=conversation.mode))
 
 
@@ -208,7 +208,7 @@ class Unsent(NamedTuple):
     """A prompt that the branch went back behind, since it could not be opened."""
 
     message: UserMessage
-    noted: Mapping[str, Any]
+    audit: Mapping[str, Any]
     """What stands beside it in the record."""
 
 
@@ -226,7 +226,7 @@ def find_unsent(conversation: Conversation) -> Unsent | None:
         entry = conversation.entry(entry.parent)
     if entry.id not in failed or not isinstance(entry.payload, UserMessage):
         return None
-    return Unsent(conversation.bring_back(entry.payload), entry.audit or {})
+    return Unsent(conversation.restore_blobs(entry.payload), entry.audit or {})
 
 
 def _last_way_back(conversation: Conversation) -> Entry | None:
@@ -234,7 +234,7 @@ def _last_way_back(conversation: Conversation) -> Entry | None:
     return next(
         (
             entry
-            for entry in reversed(conversation.past())
+            for entry in reversed(conversation.entries_view())
             if isinstance(entry.payload, Rewind) or not is_by_the_way(entry)
         ),
         None,
@@ -259,7 +259,7 @@ def may_be_about_images(exc: StenoError) -> bool:
 
 def is_unanswered(conversation: Conversation) -> bool:
     """Tell whether the last that was said on the branch is a person's, so that a run can go on."""
-    said = (entry.message for entry in reversed(conversation.past()))
+    said = (entry.message for entry in reversed(conversation.entries_view()))
     last = next((message for message in said if message is not None), None)
     return isinstance(last, UserMessage)
 
@@ -274,14 +274,14 @@ class _Wholes:
     """Returns pointers with all of their bytes; those of one message are brought back together."""
 
     def __init__(self, notebook: Notebook) -> None:
-        self._notebook = notebook
+        self._recorder = notebook
         self._last: tuple[str, UserMessage] | None = None
 
     def __call__(self, one: Pointed) -> Pointer:
         if self._last is None or self._last[0] != one.entry.id:
             message = one.entry.payload
             assert isinstance(message, UserMessage)
-            self._last = (one.entry.id, self._notebook.conversation.bring_back(message))
+            self._last = (one.entry.id, self._recorder.conversation.restore_blobs(message))
         pointer = self._last[1].content[one.block]
         assert isinstance(pointer, Pointer)
         return pointer
@@ -293,7 +293,7 @@ def _failed(one: Pointed) -> bool:
 
 def _shows_image(one: Pointed) -> bool:
     content = () if one.resolution is None else one.resolution.content
-    return isinstance(one.pointer, Image) and any(isinstance(block, Image) for block in content)
+    return isinstance(one.reference, Image) and any(isinstance(block, Image) for block in content)
 
 
 def _resolution(one: Pointed, finding: Finding) -> Resolution:
@@ -310,4 +310,4 @@ def _resolution(one: Pointed, finding: Finding) -> Resolution:
 
 
 def _tell(notebook: Notebook, text: str) -> None:
-    notebook.tell(Notice(NoticeCode.INPUT, text))
+    notebook.emit(Notice(NoticeCode.INPUT, text))

@@ -73,25 +73,25 @@ class Run:
 
     def __init__(self, setup: Setup, notebook: Notebook, wheel: Wheel) -> None:
         """Take what there is to work with; nothing happens yet."""
-        self._setup = setup
-        self._notebook = notebook
-        opens = setup.lookup is not None
-        self._hearing = Hearing(notebook, wheel, actor=setup.actor, opens=opens)
+        self._config = setup
+        self._recorder = notebook
+        opens = setup.references is not None
+        self._input = Hearing(notebook, wheel, actor=setup.actor, opens=opens)
         self._target = setup.target
-        self._again = False
+        self._retries_references = False
         """Whether to try once more what could not be opened before."""
-        self._refused = ""
+        self._image_refusal = ""
         """Why the model took no images, if it did not."""
         self._step: asyncio.Task[bool] | None = None
         self._is_interrupted = False
-        self._reports = Reports(notebook)
+        self._context_notices = Reports(notebook)
         self._turns = 0
         self._usage = Usage()
         self._message: AssistantMessage | None = None
 
     # -- the loop ----------------------------------------------------------------------------
 
-    async def go(
+    async def execute(
         self, prompt: UserMessage | None, *, origin: str | None = None, again: bool = True
     ) -> RunResult:
         """Work until the model is done, or something else ends it.
@@ -99,43 +99,43 @@ class Run:
         Without a prompt, what could not be opened before is tried `again`.
         """
         if prompt is not None:
-            self._hearing.begin_with(prompt, origin)
-        self._again = again and prompt is None
-        timeout = asyncio.timeout(self._setup.limits.seconds)
+            self._input.set_prompt(prompt, origin)
+        self._retries_references = again and prompt is None
+        timeout = asyncio.timeout(self._config.limits.seconds)
         try:
             async with timeout:
-                return await self._work()
+                return await self._run_turns()
         except (ProviderError, ProtocolError, InvalidRequest, Unresolved) as exc:
-            return self._end(Ending.FAILED, str(exc), exc)
+            return self._build_result(Ending.FAILED, str(exc), exc)
         except TimeoutError:
             if not timeout.expired():
                 raise
-            return self._end(Ending.LIMIT, f"{self._setup.limits.seconds:g} seconds")
+            return self._build_result(Ending.LIMIT, f"{self._config.limits.seconds:g} seconds")
         finally:
             with suppress(LogError, OutOfOrder):  # whatever it was that raised says more
-                self._leave()
+                self._close_log()
 
-    async def _work(self) -> RunResult:
-        is_to_go_on = await self._step_or_interruption(self._begin)
-        self._hear_prompt()
-        self._setup.dispatcher.invalid_in_a_row = 0
+    async def _run_turns(self) -> RunResult:
+        is_to_go_on = await self._run_step(self._prepare)
+        self._record_prompt()
+        self._config.dispatcher.consecutive_invalid_turns = 0
         while True:
             was_interrupted, self._is_interrupted = self._is_interrupted, False
             is_to_go_on = is_to_go_on and not was_interrupted
-            is_to_go_on |= self._hearing.hear_due(is_over=not is_to_go_on)
+            is_to_go_on |= self._input.record_due(is_over=not is_to_go_on)
             if not is_to_go_on:
                 if was_interrupted:
-                    return self._end(Ending.INTERRUPTED)
-                return self._end(Ending.DONE, self._why_not_whole())
-            limit = self._setup.limits.reached_by(
+                    return self._build_result(Ending.INTERRUPTED)
+                return self._build_result(Ending.DONE, self._incomplete_reason())
+            limit = self._config.limits.describe_reached(
                 turns=self._turns,
                 tokens=self._usage.total_tokens,
                 cost=self._cost(),
-                invalid_calls=self._setup.dispatcher.invalid_in_a_row,
+                invalid_calls=self._config.dispatcher.consecutive_invalid_turns,
             )
             if limit is not None:
-                return self._end(Ending.LIMIT, limit)
-            is_to_go_on = await self._step_or_interruption(self._turn)
+                return self._build_result(Ending.LIMIT, limit)
+            is_to_go_on = await self._run_step(self._run_turn)
 
     def interrupt(self) -> None:
         """Stop what is being said and done; the run ends, unless something else was said."""
@@ -143,7 +143,7 @@ class Run:
         if self._step is not None:
             self._step.cancel()
 
-    async def sum_up(self) -> Entry | None:
+    async def compact(self) -> Entry | None:
         """Record a summary in place of what was said before, and do nothing else.
 
         Return its entry; None if there is nothing to sum up, it failed, or it was interrupted.
@@ -151,30 +151,30 @@ class Run:
         made: list[Entry | None] = []
 
         async def step() -> bool:
-            made.append(await compact_now(self._setup, self._notebook))
+            made.append(await compact_now(self._config, self._recorder))
             return False
 
-        await self._step_or_interruption(step)
-        self._hearing.hear_rest()
+        await self._run_step(step)
+        self._input.record_rest()
         return made[0] if made else None
 
-    async def _begin(self) -> bool:
+    async def _prepare(self) -> bool:
         """Answer what an earlier run left behind, and look at what has changed since; go on."""
-        self._notebook.note_model(self._setup.model)
-        if self._setup.limits.cost is not None and self._cost() is None:
-            self._notebook.tell(Notice(NoticeCode.LIMIT, NO_PRICE))
-        await settle(self._setup.dispatcher, self._notebook)
-        if self._setup.lookup is not None:
-            await self._setup.lookup.renew(self._notebook, self._reader)
-            await self._setup.lookup.tell_changes(self._notebook)
+        self._recorder.record_model(self._config.model)
+        if self._config.limits.cost is not None and self._cost() is None:
+            self._recorder.emit(Notice(NoticeCode.LIMIT, NO_PRICE))
+        await settle(self._config.dispatcher, self._recorder)
+        if self._config.references is not None:
+            await self._config.references.refresh_outdated(self._recorder, self._image_support)
+            await self._config.references.report_changes(self._recorder)
         return True
 
-    def _hear_prompt(self) -> None:
+    def _record_prompt(self) -> None:
         """Record what a person said to begin with, whatever became of the calls before it."""
-        self._notebook.answer_outstanding(NOT_RUN)
-        self._hearing.hear_prompt()
+        self._recorder.answer_outstanding(NOT_RUN)
+        self._input.record_prompt()
 
-    async def _step_or_interruption(self, step: _Step) -> bool:
+    async def _run_step(self, step: _Step) -> bool:
         """Do one step in a task of its own, so that it can be stopped and the run can go on."""
         if self._is_interrupted:
             return False
@@ -187,7 +187,7 @@ class Run:
         except asyncio.CancelledError:
             if not self._is_interrupted or task.cancelling() > stops:
                 raise
-            self._notebook.answer_outstanding(NOT_RUN)
+            self._recorder.answer_outstanding(NOT_RUN)
             return False
         finally:
             self._step = None
@@ -195,157 +195,157 @@ class Run:
             raise asyncio.CancelledError
         return is_to_go_on
 
-    async def _turn(self) -> bool:
+    async def _run_turn(self) -> bool:
         """Get one answer and answer its calls; tell whether the model is to go on."""
-        await self._open()
-        self._hearing.let_go()
-        message = self._message = await self._ask()
+        await self._resolve_references()
+        self._input.release()
+        message = self._message = await self._request_answer()
         calls = message.tool_calls
         if calls:
-            await self._setup.dispatcher.answer(calls, self._notebook)
+            await self._config.dispatcher.answer_calls(calls, self._recorder)
         return bool(calls) or message.stop_reason is StopReason.PAUSE
 
     # -- what messages point at --------------------------------------------------------------
 
     @property
-    def _reader(self) -> Reader:
-        return Reader(self._target.vision, self._refused)
+    def _image_support(self) -> Reader:
+        return Reader(self._target.vision, self._image_refusal)
 
-    async def _open(self) -> None:
+    async def _resolve_references(self) -> None:
         """Open what messages point at; then what was held behind the prompt goes along with it."""
-        lookup = self._setup.lookup
+        lookup = self._config.references
         if lookup is None:
             return
-        again, self._again = self._again, False
-        look = partial(lookup.open, self._notebook, self._reader, self._hearing.prompt)
+        again, self._retries_references = self._retries_references, False
+        look = partial(lookup.resolve_unanswered, self._recorder, self._image_support, self._input.prompt)
         await look(is_first=self._turns == 0, again=again)
         # Where the model is shown images, it may yet refuse them.
-        if self._hearing.is_held and not lookup.shows_images(self._notebook):
-            self._hearing.let_go()
-            if self._hearing.hear_due(is_over=False):
+        if self._input.is_held and not lookup.has_images(self._recorder):
+            self._input.release()
+            if self._input.record_due(is_over=False):
                 await look(is_first=False, again=False)
 
-    async def _does_without_images(self, exc: StenoError) -> bool:
+    async def _replace_refused_images(self, exc: StenoError) -> bool:
         """Show as text what a model would not take as an image, if that may be why it said no."""
-        lookup = self._setup.lookup
-        if lookup is None or self._refused or not may_be_about_images(exc):
+        lookup = self._config.references
+        if lookup is None or self._image_refusal or not may_be_about_images(exc):
             return False
-        if not lookup.shows_images(self._notebook):
+        if not lookup.has_images(self._recorder):
             return False
-        self._refused = str(exc)
+        self._image_refusal = str(exc)
         self._target = replace(self._target, vision=False)
-        await lookup.show_as_text(
-            self._notebook, self._reader, self._hearing.prompt, is_first=self._turns == 1
+        await lookup.replace_images(
+            self._recorder, self._image_support, self._input.prompt, is_first=self._turns == 1
         )
         return True
 
     # -- one turn ----------------------------------------------------------------------------
 
-    async def _ask(self) -> AssistantMessage:
+    async def _request_answer(self) -> AssistantMessage:
         """Send the request of this turn and record the answer. Raises what cannot be helped."""
         self._turns += 1
-        self._notebook.tell(TurnStarted(self._turns))
+        self._recorder.emit(TurnStarted(self._turns))
         refused: ContextOverflow | None = None
         for number in count(1):
-            built = await self._build()
+            built = await self._build_request()
             if refused is not None:
                 self._check_shorter(built, refused)
             last, before = self._last_entry(), self._message
             try:
-                with self._setup.telemetry.turn(built.request, self._setup.model) as span:
-                    message = await self._listen(built.request, span)
+                with self._config.telemetry.turn(built.request, self._config.model) as span:
+                    message = await self._receive_answer(built.request, span)
             except (ProviderError, ProtocolError) as exc:
                 has_begun = self._message is not before
-                if not has_begun and await self._does_without_images(exc):
+                if not has_begun and await self._replace_refused_images(exc):
                     continue
                 overflow = exc if isinstance(exc, ContextOverflow) else None
                 if number == _MOST_TRIES or not (overflow or (has_begun and exc.retryable)):
                     raise
                 if has_begun:  # what came is left beside the branch
                     assert last is not None
-                    self._notebook.rewind(last)
+                    self._recorder.rewind(last)
                 if overflow is not None:
                     refused = None if has_begun else overflow
-                    self._narrow(built)
+                    self._shrink_target(built)
                 else:
-                    await self._wait(exc, number)
+                    await self._wait_before_retry(exc, number)
             else:
                 return message
         raise AssertionError("unreachable")
 
-    async def _listen(self, request: Request, span: Span) -> AssistantMessage:
-        stream = self._setup.provider.stream(request)
+    async def _receive_answer(self, request: Request, span: Span) -> AssistantMessage:
+        stream = self._config.provider.stream(request)
         for loss in getattr(stream, "losses", ()):
-            self._reports.mention(str(loss))
-        tell = self._notebook.tell
+            self._context_notices.send_once(str(loss))
+        tell = self._recorder.emit
         try:
             async with stream:
                 async for event in stream:
                     tell(event)
         except BaseException:
-            self._keep_what_came(stream, span)
+            self._record_partial(stream, span)
             raise
         message = stream.message()
-        self._record(message, stream, span)
+        self._record_answer(message, stream, span)
         return message
 
-    def _keep_what_came(self, stream: Stream, span: Span) -> None:
+    def _record_partial(self, stream: Stream, span: Span) -> None:
         """Record as much of an answer as was read; what it calls for is not run any more."""
         try:
             partial = stream.message()
         except StenoError:
             return
         if partial.content:
-            self._record(partial, stream, span)
-            self._notebook.answer_outstanding(NOT_RUN)
+            self._record_answer(partial, stream, span)
+            self._recorder.answer_outstanding(NOT_RUN)
 
-    def _record(self, message: AssistantMessage, stream: Stream, span: Span) -> None:
+    def _record_answer(self, message: AssistantMessage, stream: Stream, span: Span) -> None:
         envelope: dict[str, Any] = getattr(stream, "envelope", {})
         said = {
-            "model": self._setup.model,
+            "model": self._config.model,
             "response_model": envelope.get("model") or envelope.get("modelVersion"),
             "response_id": envelope.get("id") or envelope.get("responseId"),
         }
         audit = {name: value for name, value in said.items() if value and isinstance(value, str)}
-        self._notebook.record(message, audit=audit or None)
+        self._recorder.record(message, audit=audit or None)
         named = {name: audit.get(name) for name in ("response_id", "response_model")}
-        span.answered(message, **named)
+        span.record_result(message, **named)
         self._message = message
         if message.usage is not None:
             self._usage += message.usage
 
-    async def _wait(self, exc: ProviderError | ProtocolError, number: int) -> None:
+    async def _wait_before_retry(self, exc: ProviderError | ProtocolError, number: int) -> None:
         """Wait as long as was asked for, before the turn is tried again."""
-        self._notebook.tell(Notice(NoticeCode.RETRY, f"{exc}; trying again"))
+        self._recorder.emit(Notice(NoticeCode.RETRY, f"{exc}; trying again"))
         wait_s = getattr(exc, "retry_after_s", None)
-        await self._setup.sleep(float(2 ** (number - 1)) if wait_s is None else wait_s)
+        await self._config.sleep(float(2 ** (number - 1)) if wait_s is None else wait_s)
 
     def _last_entry(self) -> str | None:
-        conversation = self._notebook.conversation
+        conversation = self._recorder.conversation
         return conversation.branches[conversation.branch]
 
     # -- what the model sees -----------------------------------------------------------------
 
-    async def _build(self) -> Built:
-        built = self._build_now()
+    async def _build_request(self) -> Built:
+        built = self._build_uncompacted()
         if built.wants_compaction:
-            summary = await compact(self._setup, self._notebook, self._target, room=built.room)
+            summary = await compact(self._config, self._recorder, self._target, room=built.room)
             if summary is not None:
                 self._usage += usage_in(summary)
-                built = self._build_now()
-        self._reports.report(built)
+                built = self._build_uncompacted()
+        self._context_notices.report(built)
         return built
 
-    def _build_now(self) -> Built:
-        conversation, setup = self._notebook.conversation, self._setup
-        return setup.builder.build(
-            conversation.past(),
+    def _build_uncompacted(self) -> Built:
+        conversation, setup = self._recorder.conversation, self._config
+        return setup.context_builder.build(
+            conversation.entries_view(),
             self._target,
-            setup.dispatcher.offered(conversation.mode),
-            bring_back=conversation.bring_back,
+            setup.dispatcher.offered_definitions(conversation.mode),
+            bring_back=conversation.restore_blobs,
         )
 
-    def _narrow(self, built: Built) -> None:
+    def _shrink_target(self, built: Built) -> None:
         """Let the next try be shorter: the provider knows better than our estimate."""
         room = max(int(built.tokens * _NARROWER), 1)
         # An answer as long as all else may be what was too much.
@@ -356,9 +356,9 @@ class Run:
         """Tell that less is sent than was refused. Raises ContextOverflow if nothing can go."""
         if not built.is_over_budget:
             text = f"{refused}; trying again with less"
-            self._notebook.tell(Notice(NoticeCode.CONTEXT, text))
+            self._recorder.emit(Notice(NoticeCode.CONTEXT, text))
             return
-        setup = self._setup
+        setup = self._config
         words = too_long(
             built.request.messages[-1],
             built.last_tokens,
@@ -372,23 +372,23 @@ class Run:
     # -- the end -----------------------------------------------------------------------------
 
     def _cost(self) -> Decimal | None:
-        price = self._setup.price_of(self._setup.model)
+        price = self._config.price_of(self._config.model)
         return None if price is None else cost_of(self._usage, price)
 
-    def _leave(self) -> None:
+    def _close_log(self) -> None:
         """Answer what nobody will run any more, and record what was said and not heard yet."""
-        self._hear_prompt()
-        self._hearing.hear_rest()
+        self._record_prompt()
+        self._input.record_rest()
 
-    def _why_not_whole(self) -> str:
+    def _incomplete_reason(self) -> str:
         """Return why the last answer may not be all that the model had to say; empty if it is."""
         stop_reason = None if self._message is None else self._message.stop_reason
         return "" if stop_reason is None else _NOT_WHOLE.get(stop_reason, "")
 
-    def _end(self, ending: Ending, reason: str = "", error: StenoError | None = None) -> RunResult:
-        self._leave()
+    def _build_result(self, ending: Ending, reason: str = "", error: StenoError | None = None) -> RunResult:
+        self._close_log()
         if ending is Ending.LIMIT:
-            self._notebook.tell(Notice(NoticeCode.LIMIT, f"stopped at the limit: {reason}"))
+            self._recorder.emit(Notice(NoticeCode.LIMIT, f"stopped at the limit: {reason}"))
         return RunResult(
             ending, self._message, self._turns, self._usage, self._cost(), reason, error
         )

@@ -32,26 +32,26 @@ class Notebook:
     def __init__(self, conversation: Conversation, watch: Watch) -> None:
         """Take the log to write to."""
         self.conversation = conversation
-        self._watch = watch
+        self._on_event = watch
 
-    def tell(self, event: LoopEvent) -> None:
+    def emit(self, event: LoopEvent) -> None:
         """Tell who watches. Who raised is told no more: the rest is recorded all the same."""
         try:
-            self._watch(event)
+            self._on_event(event)
         except BaseException:
             self.close()
             raise
 
-    def tell_from_outside(self, event: LoopEvent) -> None:
+    def emit_from_callback(self, event: LoopEvent) -> None:
         """Tell something where nobody would catch what is raised: that comes with the next event."""
         try:
-            self.tell(event)
+            self.emit(event)
         except BaseException as exc:  # noqa: BLE001 - it is not lost, only late
-            self._watch = partial(_raise, exc)
+            self._on_event = partial(_raise, exc)
 
     def close(self) -> None:
         """Tell nobody any more: the run is over."""
-        self._watch = watch_nothing
+        self._on_event = watch_nothing
 
     def record(
         self,
@@ -61,9 +61,9 @@ class Notebook:
         audit: Mapping[str, Any] | None = None,
     ) -> Entry:
         """Append to the active branch."""
-        return self._told(self.conversation.append(payload, decision=decision, audit=audit))
+        return self._emit_recorded(self.conversation.append(payload, decision=decision, audit=audit))
 
-    def decide(
+    def record_decision(
         self,
         call_id: str,
         status: ApprovalStatus,
@@ -74,35 +74,35 @@ class Notebook:
         audit: Mapping[str, Any] | None = None,
     ) -> Entry:
         """Record a decision about an outstanding call."""
-        return self._told(
+        return self._emit_recorded(
             self.conversation.decide(
                 call_id, status, actor=actor, rule=rule, reason=reason, audit=audit
             )
         )
 
-    def note_model(self, model: str) -> None:
+    def record_model(self, model: str) -> None:
         """Record who answers from here on, if it was another one before."""
         if model and self.conversation.model != model:
-            self._told(self.conversation.change_model(model))
+            self._emit_recorded(self.conversation.change_model(model))
 
-    def holds(self, entry: Entry) -> bool:
+    def is_on_branch(self, entry: Entry) -> bool:
         """Tell whether an entry that was recorded lately is still part of the active branch."""
-        past = reversed(self.conversation.past())
+        past = reversed(self.conversation.entries_view())
         since = takewhile(lambda one: one.id != entry.parent, past)
         return any(one.id == entry.id for one in since)
 
     def rewind(self, to: str) -> None:
         """Let the branch go on from an earlier entry; what a person has settled since stays."""
         for entry in go_back(self.conversation, to):
-            self._told(entry)
+            self._emit_recorded(entry)
 
     def answer_outstanding(self, text: str) -> None:
         """Answer the calls that nobody will run any more."""
         for entry in self.conversation.answer_outstanding(text):
-            self._told(entry)
+            self._emit_recorded(entry)
 
-    def _told(self, entry: Entry) -> Entry:
-        self.tell(Recorded(entry))
+    def _emit_recorded(self, entry: Entry) -> Entry:
+        self.emit(Recorded(entry))
         return entry
 
 

@@ -89,8 +89,8 @@ class OpenTelemetry:
     ) -> None:
         """Take where spans and measurements go, and whether they may hold what was said."""
         self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider)
-        self._meters = _Meters(metrics.get_meter(_SCOPE, meter_provider=meter_provider))
-        self._captures = capture_content
+        self._histograms = _Meters(metrics.get_meter(_SCOPE, meter_provider=meter_provider))
+        self._captures_content = capture_content
 
     @contextmanager
     def run(self, conversation_id: str, model: str) -> Generator[Span]:
@@ -98,7 +98,7 @@ class OpenTelemetry:
         attributes = _given(_operation("invoke_agent"), _model_attributes(model))
         token = _conversation.set(conversation_id)
         try:
-            with self._begun("invoke_agent", trace.SpanKind.INTERNAL, attributes) as span:
+            with self._start_span("invoke_agent", trace.SpanKind.INTERNAL, attributes) as span:
                 yield span
         finally:
             _conversation.reset(token)
@@ -115,9 +115,9 @@ class OpenTelemetry:
         }
         name = f"chat {labels.get('gen_ai.request.model', '')}".rstrip()
         start = time.perf_counter()
-        with self._begun(name, trace.SpanKind.CLIENT, _given(labels, details)) as span:
-            span.measures(self._meters, labels, start)
-            if span.captures:
+        with self._start_span(name, trace.SpanKind.CLIENT, _given(labels, details)) as span:
+            span.enable_metrics(self._histograms, labels, start)
+            if span.captures_content:
                 span.set(_asked(request))
             yield span
 
@@ -130,13 +130,13 @@ class OpenTelemetry:
             "gen_ai.tool.call.id": call.id,
             "gen_ai.tool.type": "function",
         }
-        with self._begun(f"execute_tool {name}", trace.SpanKind.INTERNAL, attributes) as span:
-            if span.captures:
+        with self._start_span(f"execute_tool {name}", trace.SpanKind.INTERNAL, attributes) as span:
+            if span.captures_content:
                 span.set({"gen_ai.tool.call.arguments": call.arguments})
             yield span
 
     @contextmanager
-    def _begun(self, name: str, kind: trace.SpanKind, attributes: Attributes) -> Generator[_Span]:
+    def _start_span(self, name: str, kind: trace.SpanKind, attributes: Attributes) -> Generator[_Span]:
         conversation = _conversation.get()
         if conversation:
             attributes = attributes | {"gen_ai.conversation.id": conversation}
@@ -148,14 +148,14 @@ class OpenTelemetry:
             record_exception=False,
             set_status_on_exception=False,
         ) as begun:
-            span = _Span(begun, captures=self._captures and begun.is_recording())
+            span = _Span(begun, captures=self._captures_content and begun.is_recording())
             try:
                 yield span
             except BaseException as exc:
                 span.fail(type(exc).__name__, exc)
                 raise
             finally:
-                span.measure()
+                span.record_metrics()
 
 
 @final
@@ -183,22 +183,22 @@ class _Span:
 
     def __init__(self, span: trace.Span, *, captures: bool) -> None:
         self._span = span
-        self.captures: Final = captures
+        self.captures_content: Final = captures
         """Whether it is to hold what was said."""
-        self._meters: _Meters | None = None
+        self._histograms: _Meters | None = None
         self._labels: Attributes = {}
         self._start = 0.0
         self._usage: Usage | None = None
 
-    def measures(self, meters: _Meters, labels: Attributes, start: float) -> None:
+    def enable_metrics(self, meters: _Meters, labels: Attributes, start: float) -> None:
         """Let the time and the tokens be measured, too."""
-        self._meters, self._labels, self._start = meters, dict(labels), start
+        self._histograms, self._labels, self._start = meters, dict(labels), start
 
     def set(self, attributes: Attributes) -> None:
         """Add attributes."""
         self._span.set_attributes(attributes)
 
-    def answered(
+    def record_result(
         self,
         by: RunResult | AssistantMessage | ToolResultMessage,
         *,
@@ -214,7 +214,7 @@ class _Span:
                 self._labels |= named
                 self._usage = by.usage
                 self.set(named | _given({"gen_ai.response.id": response_id}) | _said(by))
-                if self.captures:
+                if self.captures_content:
                     self.set(_output(by))
             case ToolResultMessage():
                 self._end_call(by)
@@ -223,38 +223,38 @@ class _Span:
 
     def fail(self, kind: str, exc: BaseException | None = None) -> None:
         """Mark it as failed; what exactly went wrong is content."""
-        says = str(exc) if self.captures and exc is not None else None
+        says = str(exc) if self.captures_content and exc is not None else None
         if says is not None and exc is not None:
             self._span.record_exception(exc)
         self._labels["error.type"] = kind
         self.set({"error.type": kind})
         self._span.set_status(trace.Status(trace.StatusCode.ERROR, says))
 
-    def measure(self) -> None:
+    def record_metrics(self) -> None:
         """Write down what was measured, if anything is."""
-        if self._meters is None:
+        if self._histograms is None:
             return
-        self._meters.duration.record(time.perf_counter() - self._start, self._labels)
+        self._histograms.duration.record(time.perf_counter() - self._start, self._labels)
         usage = self._usage or Usage()
         counts = {"input": usage.input_tokens, "output": usage.output_tokens}
         labels = {name: value for name, value in self._labels.items() if name != "error.type"}
         for kind, tokens in counts.items():
             if tokens is not None:
-                self._meters.tokens.record(tokens, labels | {"gen_ai.token.type": kind})
+                self._histograms.tokens.record(tokens, labels | {"gen_ai.token.type": kind})
 
     def _end_run(self, result: RunResult) -> None:
         self.set(
             _counted(result.usage)
             | {"steno.run.ending": result.ending.value, "steno.run.turns": result.turns}
         )
-        if self.captures and result.message is not None:
+        if self.captures_content and result.message is not None:
             self.set(_output(result.message))
         if result.ending is Ending.FAILED:
             error = result.error
             self.fail(_NOBODY if error is None else type(error).__name__, error)
 
     def _end_call(self, result: ToolResultMessage) -> None:
-        if self.captures:
+        if self.captures_content:
             self.set({"gen_ai.tool.call.result": result.text})
         if result.is_error:
             self.fail(result.outcome.value)

@@ -101,7 +101,7 @@ class Permissions(Quiet, frozen=True, kw_only=True):
             deny=tuple([Rule.parse(text) for text in deny]),
         )
 
-    def limit(self, tool: Tool, mode: Mode) -> Decision | None:
+    def find_mode_denial(self, tool: Tool, mode: Mode) -> Decision | None:
         """Return the denial of every call of a tool, by mode or role; None if it can be allowed."""
         if tool.capability not in MODES[mode]:
             return _denied(
@@ -131,11 +131,11 @@ class Permissions(Quiet, frozen=True, kw_only=True):
         Grants are those of this session, and those that stand for the project and the user.
         Raises ToolFailed if the tool can make no sense of the arguments.
         """
-        limit = self.limit(tool, mode)
+        limit = self.find_mode_denial(tool, mode)
         if limit is not None:
             return limit
         subjects = tool.subjects(call)
-        against = self._against(tool, subjects)
+        against = self._find_denial(tool, subjects)
         if against is not None:
             return against
         sources = {
@@ -153,16 +153,16 @@ class Permissions(Quiet, frozen=True, kw_only=True):
 
     def denies(self, tool: Tool, subject: str) -> bool:
         """Tell whether a deny rule covers something that a call of the tool came across."""
-        return self._denying(tool, (subject,)) is not None
+        return self._find_deny_rule(tool, (subject,)) is not None
 
-    def _against(self, tool: Tool, subjects: tuple[str, ...]) -> Decision | None:
+    def _find_denial(self, tool: Tool, subjects: tuple[str, ...]) -> Decision | None:
         """Return what the deny rules say, if anything.
 
         What may turn out to be anything may turn out to be what is denied, and what says nothing
         of itself can be held against no pattern: no other rule settles that then, and somebody
         has to look.
         """
-        rule = self._denying(tool, subjects)
+        rule = self._find_deny_rule(tool, subjects)
         if rule is not None:
             why = f"the rule {rule} forbids this; find another way, or ask the user"
             return _denied(f"deny {rule}", why, subjects)
@@ -170,11 +170,11 @@ class Permissions(Quiet, frozen=True, kw_only=True):
             # Without a subject only its own name is looked at: what others are about is no part of it.
             names = _names(tool) if subjects else _names(tool)[:1]
             for rule in self.deny:
-                if any(map(rule.is_about, names)):
+                if any(map(rule.names_tool, names)):
                     return Decision(kind=DecisionKind.ASK, rule=f"deny {rule}", subjects=subjects)
         return None
 
-    def _denying(self, tool: Tool, subjects: tuple[str, ...]) -> Rule | None:
+    def _find_deny_rule(self, tool: Tool, subjects: tuple[str, ...]) -> Rule | None:
         """Return the first deny rule that covers any of this for a tool."""
         for rule in self.deny:
             if any(rule.covers_any(name, tool.capability, subjects) for name in _names(tool)):
@@ -244,20 +244,20 @@ class Signet(NamedTuple):
     """
 
     session: str = ""
-    seal: Seal | None = None
+    sign_text: Seal | None = None
 
-    def sealed(
+    def sign_audit(
         self, audit: Mapping[str, Any], call: AnyToolCall, status: ApprovalStatus
     ) -> dict[str, Any]:
         """Return what is to be recorded beside a decision about a call, with its seal."""
-        if self.seal is None:
+        if self.sign_text is None:
             return dict(audit)
-        text = self._text(audit, call.id, arguments_digest(call), status)
-        return {**audit, _SEAL: self.seal(text)}
+        text = self._signed_text(audit, call.id, arguments_digest(call), status)
+        return {**audit, _SEAL: self.sign_text(text)}
 
-    def is_ours(self, entry: Entry) -> bool:
+    def has_valid_signature(self, entry: Entry) -> bool:
         """Tell whether a decision was taken here, in this session and about just this call."""
-        if self.seal is None:
+        if self.sign_text is None:
             return True
         approval, audit = entry.payload, entry.audit
         if not isinstance(approval, Approval) or audit is None:
@@ -265,10 +265,10 @@ class Signet(NamedTuple):
         found = audit.get(_SEAL)
         if not isinstance(found, str):
             return False
-        text = self._text(audit, approval.call_id, approval.arguments_sha256, approval.status)
-        return compare_digest(found.encode(errors="replace"), self.seal(text).encode())
+        text = self._signed_text(audit, approval.call_id, approval.arguments_sha256, approval.status)
+        return compare_digest(found.encode(errors="replace"), self.sign_text(text).encode())
 
-    def _text(self, audit: Mapping[str, Any], *about: str | None) -> str:
+    def _signed_text(self, audit: Mapping[str, Any], *about: str | None) -> str:
         said = [audit.get(name) for name in _SEALED]
         return json.dumps([self.session, *about, *said], default=repr)
 
@@ -290,7 +290,7 @@ class SessionGrants:
         revocations: Revocations | None = None,
     ) -> None:
         """Read what there is so far."""
-        self.signet: Final = signet or Signet()
+        self.signer: Final = signet or Signet()
         self.revocations: Final = revocations or Revocations()
         self._granted: list[tuple[Rule, Entry]] = []
         """Whatever was granted, and in which entry; what was taken back is among it."""
@@ -298,7 +298,7 @@ class SessionGrants:
             self.add(entry)
 
     @property
-    def are_any(self) -> bool:
+    def has_grants(self) -> bool:
         """Whether anything was ever granted, so that it could be taken back."""
         return bool(self._granted)
 
@@ -307,7 +307,7 @@ class SessionGrants:
         """The rules, in the order they were granted."""
         return tuple(dict.fromkeys([rule for rule, _ in self._in_force()]))
 
-    def granted_in(self, rule: Rule) -> tuple[str, ...]:
+    def granting_entries(self, rule: Rule) -> tuple[str, ...]:
         """Return the ids of the entries that a rule was granted in, where that holds."""
         return tuple([entry.id for granted, entry in self._in_force() if granted == rule])
 
@@ -323,11 +323,11 @@ class SessionGrants:
             and approval.actor is not None
         )
         rule = _rule_in(audit, "grant") if is_decided else None
-        if rule is not None and self.signet.is_ours(entry):
+        if rule is not None and self.signer.has_valid_signature(entry):
             self._granted.append((rule, entry))
 
     def _in_force(self) -> list[tuple[Rule, Entry]]:
-        return [one for one in self._granted if not self.revocations.cover(one[1])]
+        return [one for one in self._granted if not self.revocations.covers(one[1])]
 
 
 def _rule_in(audit: Mapping[str, Any], name: str) -> Rule | None:

@@ -68,15 +68,15 @@ class Play:
 
     def __init__(self, tape: Tape) -> None:
         """Begin before the first entry."""
-        self.tape: Final = tape
-        self.made = 0
+        self.recorded_run: Final = tape
+        self.made_count = 0
         """How many entries a run has made again."""
         self.attempt: Entry | None = None
         """What a run made first where the record says something else."""
         self.is_tampered = False
         """Whether the next entry is not the one that its digest was made of."""
         self.is_over = False
-        self._is_taking = False
+        self._is_copying = False
         """Whether what is recorded now was made by nobody: it is taken as it is."""
         self.stop: Callable[[], object] = lambda: None
         """Stop the run that is under way, as a person or a limit does."""
@@ -90,71 +90,71 @@ class Play:
 
     def accept(self, entry: Entry, digest: str) -> None:
         """Go on behind an entry that a run has made, if it is the one on record. Raises Over."""
-        record = self.tape.record
+        record = self.recorded_run.record
         if not self.is_over and record is not None:
             is_entry, is_digest = entry == record.entry, digest == record.digest
             if is_entry and is_digest:
-                self.made += not self._is_taking
-                self._go_on()
+                self.made_count += not self._is_copying
+                self._advance()
                 return
-            if self._is_taking:
+            if self._is_copying:
                 raise Over("replay: this is taken in another way")
             self.is_tampered = is_entry or is_digest
             self.attempt = None if is_entry else self.attempt or entry
         self.is_over = True
         raise Over("replay: nothing more is recorded in this run")
 
-    def take(self) -> None:
+    def copy_next(self) -> None:
         """Go on behind the next entry, as it is."""
-        record = self.tape.record
+        record = self.recorded_run.record
         assert record is not None
         assert record.entry is not None
-        before = self.tape.digest_before(record.entry)
+        before = self.recorded_run.digest_before(record.entry)
         if record.entry.is_understood and digest_of(record.entry, before) != record.digest:
             self.is_over = self.is_tampered = True
             self.attempt = None
             return
         if not self._append(record.entry):
-            self._go_on()
+            self._advance()
             self.conversation.refresh()
 
     def _append(self, entry: Entry) -> bool:
         """Append what goes on from the last entry, if it is of a kind that can be appended."""
-        head = self.tape.head
+        head = self.recorded_run.head
         if not isinstance(entry.payload, _APPENDED) or head is None or entry.parent != head.id:
             return False
-        self._is_taking = True
+        self._is_copying = True
         try:
             self.conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
         except Over:  # it holds something that we do not understand
             return False
         finally:
-            self._is_taking = False
+            self._is_copying = False
         return True
 
-    def take_given(self) -> None:
+    def copy_given(self) -> None:
         """Go on behind what no run makes: settings, names, remarks, what others recorded."""
-        while not self.is_over and self.tape.next is not None and not is_made(self.tape.next):
-            self.take()
+        while not self.is_over and self.recorded_run.next is not None and not is_made(self.recorded_run.next):
+            self.copy_next()
 
-    def after(self, entry: Entry) -> None:
+    def check_next(self, entry: Entry) -> None:
         """See what comes behind an entry that was just recorded. Raises Stopped."""
-        self.take_given()
-        coming = self.tape.next
+        self.copy_given()
+        coming = self.recorded_run.next
         if coming is None:
             return
         if is_not_run(coming) and not is_not_run(entry) and not is_partial(entry, coming):
             raise Stopped
-        if is_stopped(coming) and isinstance(self.tape.call_of(coming), InvalidToolCall):
+        if is_stopped(coming) and isinstance(self.recorded_run.call_of(coming), InvalidToolCall):
             self.stop()  # nobody else is asked about it
 
-    def kill(self) -> Never:
+    def end_as_killed(self) -> Never:
         """End the run as if the program had been killed. Raises Over."""
         self.is_over = True
         raise Over("replay: the record goes on in another run")
 
-    def _go_on(self) -> None:
-        self.tape.position += 1
+    def _advance(self) -> None:
+        self.recorded_run.position += 1
         self.attempt = None
 
 
@@ -163,26 +163,26 @@ class _Journal:
     """Holds what was played so far (`steno.ports.Journal`)."""
 
     def __init__(self, play: Play) -> None:
-        self._play = play
+        self._state = play
 
-    def put_aside(self, payload: Payload) -> Payload:
+    def extract_blobs(self, payload: Payload) -> Payload:
         return payload  # what was large lies elsewhere already
 
-    def bring_back(self, payload: P) -> P:
+    def restore_blobs(self, payload: P) -> P:
         return payload
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
-        self._play.accept(entry, digest)
+        self._state.accept(entry, digest)
 
     def begin_branch(self, name: str, at: str | None) -> None:
         raise Missing("replay: it has one branch")
 
     def heads(self) -> Mapping[str, str | None]:
-        head = self._play.tape.head
+        head = self._state.recorded_run.head
         return {MAIN: None if head is None else head.id}
 
     def read_back(self, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        return self._play.tape.back_from(entry_id)
+        return self._state.recorded_run.walk_back(entry_id)
 
 
 # -- the model -------------------------------------------------------------------------------
@@ -194,18 +194,18 @@ class RecordedModel:
 
     def __init__(self, play: Play, model: str) -> None:
         """Take what the record calls the model."""
-        self._play = play
+        self._state = play
         self._model = model
 
     def stream(self, request: Request) -> RecordedStream:
         """Return the next answer. Raises ProviderError if something else is on record."""
-        entry = self._play.tape.next
+        entry = self._state.recorded_run.next
         if entry is None or not isinstance(entry.payload, AssistantMessage) or not is_made(entry):
             raise ProviderError("replay: there is no answer on record here")
         audit = entry.audit or {}
         if audit.get("model", "") != self._model:
             raise ProviderError("replay: another model answers here")
-        return RecordedStream(self._play, entry, entry.payload, audit)
+        return RecordedStream(self._state, entry, entry.payload, audit)
 
 
 @final
@@ -220,7 +220,7 @@ class RecordedStream:
             "model": audit.get("response_model"),
             "id": audit.get("response_id"),
         }
-        self._play = play
+        self._state = play
         self._entry = entry
         self._message = message
         self._events = _told(message)
@@ -231,21 +231,21 @@ class RecordedStream:
     async def __anext__(self) -> Event:
         for event in self._events:
             return event
-        if not is_partial(self._entry, self._coming()):
+        if not is_partial(self._entry, self._next_made_entry()):
             raise StopAsyncIteration
         if self._message.stop_reason is StopReason.ABORTED:
-            await _until_stopped(self._play)
-        if self._is_tried_again():
+            await _until_stopped(self._state)
+        if self._is_retried():
             raise CutShort("replay: the answer broke off here, and was asked for again")
         raise ProviderError("replay: the answer broke off here")
 
-    def _coming(self) -> Entry | None:
+    def _next_made_entry(self) -> Entry | None:
         """Return what a run has recorded behind the answer."""
-        return next(filter(is_made, self._play.tape.rest(skipping=1)), None)
+        return next(filter(is_made, self._state.recorded_run.remaining(skipping=1)), None)
 
-    def _is_tried_again(self) -> bool:
+    def _is_retried(self) -> bool:
         """Tell whether the branch goes back to before the answer."""
-        for entry in self._play.tape.rest(skipping=1):
+        for entry in self._state.recorded_run.remaining(skipping=1):
             if isinstance(entry.payload, Rewind):
                 return entry.parent == self._entry.parent
             if is_made(entry) and not is_not_run(entry):
@@ -289,7 +289,7 @@ class RecordedGate:
 
     def __init__(self, play: Play) -> None:
         """Take the tape."""
-        self._play = play
+        self._state = play
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
         """Offer all of them: what is called for was offered, or is refused on record."""
@@ -305,12 +305,12 @@ class RecordedGate:
 
     async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
         """Record what was decided about a call, once more. Raises Over if nothing was."""
-        tape = self._play.tape
-        while (about := tape.about(call.id)) is not None and about is tape.next:
+        tape = self._state.recorded_run
+        while (about := tape.next_about(call.id)) is not None and about is tape.next:
             approval = about.payload
             if not isinstance(approval, Approval):
                 break
-            notebook.decide(
+            notebook.record_decision(
                 call.id,
                 approval.status,
                 actor=approval.actor,
@@ -319,13 +319,13 @@ class RecordedGate:
                 audit=about.audit,
             )
             if approval.status is not ApprovalStatus.PENDING:
-                return self._ruling(call, approval)
+                return self._build_decision(call, approval)
         if about is None or isinstance(about.payload, Approval) or not is_made(about):
-            self._play.kill()
+            self._state.end_as_killed()
         return Ruling(True)  # it has a result that needed no decision: it was refused
 
-    def _ruling(self, call: ToolCall, approval: Approval) -> Ruling:
-        entry = self._play.tape.result_of(call.id)
+    def _build_decision(self, call: ToolCall, approval: Approval) -> Ruling:
+        entry = self._state.recorded_run.result_of(call.id)
         result = None if entry is None else entry.payload
         if isinstance(result, ToolResultMessage) and approval.status is ApprovalStatus.DENIED:
             return Ruling(result.outcome is not Outcome.DENIED, result.text or "")
@@ -338,21 +338,21 @@ class RecordedRunner:
 
     def __init__(self, play: Play) -> None:
         """Take the tape."""
-        self._play = play
+        self._state = play
 
     async def run(self, tool: Tool, call: ToolCall, around: Around) -> ToolResultMessage:
         """Return what came of a call; where it was stopped, as soon as it is stopped again."""
-        entry = self._play.tape.about(call.id)
+        entry = self._state.recorded_run.next_about(call.id)
         result = None if entry is None else entry.payload
         if entry is not None and isinstance(result, ToolResultMessage):
             if _came_to_its_end(entry):
                 return result
             if is_stopped(entry):
                 with suppress(asyncio.CancelledError):
-                    await _until_stopped(self._play)
+                    await _until_stopped(self._state)
                 return result
-        self._play.is_over = True  # the program was killed before there was a result
-        return await _until_stopped(self._play)
+        self._state.is_over = True  # the program was killed before there was a result
+        return await _until_stopped(self._state)
 
 
 def _came_to_its_end(entry: Entry) -> bool:
@@ -365,7 +365,7 @@ class RecordedTool:
 
     def __init__(self, play: Play, name: str) -> None:
         """Take the name; whatever was said about the tool is not on record."""
-        self._play = play
+        self._state = play
         self.ruled_as: Final[tuple[str, ...]] = ()
         self.definition: Final = ToolDefinition(
             name=name,
@@ -377,7 +377,7 @@ class RecordedTool:
     @property
     def capability(self) -> Capability:
         """What this turn shows of it: whether its calls run together with others."""
-        reads = self.definition.name in self._play.tape.readers()
+        reads = self.definition.name in self._state.recorded_run.read_only_tools()
         return Capability.READ if reads else Capability.EXECUTE
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:

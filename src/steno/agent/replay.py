@@ -111,7 +111,7 @@ async def replay(
     `watch` is told what happens, as in a run. Raises Missing if there is no such branch, Damaged
     if its beginning is not there, InvalidValue for what are no records.
     """
-    return await _Replay(Tape(_checked(records), branch), watch).go()
+    return await _Replay(Tape(_checked(records), branch), watch).run()
 
 
 def _checked(records: object) -> tuple[Record, ...]:
@@ -130,45 +130,45 @@ class _Replay:
     """Plays a tape, one run after the other."""
 
     def __init__(self, tape: Tape, watch: Watch) -> None:
-        self._tape = tape
-        self._play = Play(tape)
-        self._watch = watch
+        self._recorded_run = tape
+        self._state = Play(tape)
+        self._on_event = watch
         self._agent: Agent | None = None
         self._roles: tuple[str, str | None] = ("", None)
         """What the model is called in the record, and who speaks."""
-        self._tools = [RecordedTool(self._play, name) for name in tape.tools if is_tool_name(name)]
+        self._tools = [RecordedTool(self._state, name) for name in tape.tools if is_tool_name(name)]
 
-    async def go(self) -> Replayed:
-        tape, play = self._tape, self._play
+    async def run(self) -> Replayed:
+        tape, play = self._recorded_run, self._state
         while (entry := tape.next) is not None and not play.is_tampered:
             before = tape.position
             if _begins_run(entry):
-                await self._run(entry)
+                await self._run_from(entry)
             if tape.position == before and not play.is_tampered:
                 if self._differs(entry):
                     break
-                play.take()
-        return self._replayed()
+                play.copy_next()
+        return self._build_result()
 
     def _differs(self, entry: Entry) -> bool:
         """Tell whether a run has made something else of where the record stands."""
-        if self._play.attempt is None or not _begins_run(entry):
+        if self._state.attempt is None or not _begins_run(entry):
             return False
         # What was taken out is missed in what follows: nobody can tell what would have come of it.
-        return not self._redacted()
+        return not self._redacted_ids()
 
-    async def _run(self, entry: Entry) -> None:
+    async def _run_from(self, entry: Entry) -> None:
         """Let a run begin here, and see how far it comes."""
-        play, said = self._play, entry.payload
+        play, said = self._state, entry.payload
         audit = (entry.audit or {}) if isinstance(said, UserMessage) else {}
         actor, origin = audit.get("actor"), audit.get("origin")
-        roles = (self._model(), actor if isinstance(actor, str) else None)
+        roles = (self._next_model(), actor if isinstance(actor, str) else None)
         # Who was killed knows nothing any more; others remember what they have read.
         if self._agent is None or play.is_over or roles != self._roles:
             self._agent, self._roles = self._new_agent(*roles), roles
         play.is_over = False
         prompt = said if isinstance(said, UserMessage) else None
-        task = asyncio.ensure_future(self._agent.run(prompt, watch=self._see, origin=origin))
+        task = asyncio.ensure_future(self._agent.run(prompt, watch=self._handle_event, origin=origin))
         play.stop = task.cancel
         try:
             await asyncio.wait([task])
@@ -183,7 +183,7 @@ class _Replay:
 
     def _new_agent(self, model: str, actor: str | None) -> Agent:
         """Make an agent that sees what is on record, and nothing else."""
-        play = self._play
+        play = self._state
         return Agent(
             RecordedModel(play, model),
             play.conversation,
@@ -196,25 +196,25 @@ class _Replay:
             sleep=_at_once,
         )
 
-    def _model(self) -> str:
+    def _next_model(self) -> str:
         """Return what the model is called in the next answer; empty if the record does not say."""
-        for entry in self._tape.rest():
+        for entry in self._recorded_run.remaining():
             if isinstance(entry.payload, AssistantMessage):
                 is_named = bool((entry.audit or {}).get("model"))
-                return (self._play.conversation.model or "") if is_named else ""
+                return (self._state.conversation.model or "") if is_named else ""
         return ""
 
-    def _see(self, event: LoopEvent) -> None:
-        self._watch(event)
+    def _handle_event(self, event: LoopEvent) -> None:
+        self._on_event(event)
         if isinstance(event, Recorded):
-            self._play.after(event.entry)
+            self._state.check_next(event.entry)
             if isinstance(event.entry.payload, ToolResultMessage):
-                self._steer()
+                self._steer_recorded()
 
-    def _steer(self) -> None:
+    def _steer_recorded(self) -> None:
         """Say what was said before the next answer, while the run is under way."""
         assert self._agent is not None
-        for entry in self._tape.rest():
+        for entry in self._recorded_run.remaining():
             if not isinstance(entry.payload, UserMessage) or not is_made(entry):
                 return
             if (entry.audit or {}).get("actor") != self._roles[1]:
@@ -223,24 +223,24 @@ class _Replay:
 
     # -- what came of it -----------------------------------------------------------------------
 
-    def _redacted(self) -> tuple[str, ...]:
-        entries = [record.entry for record in self._tape.records[: self._tape.position]]
+    def _redacted_ids(self) -> tuple[str, ...]:
+        entries = [record.entry for record in self._recorded_run.records[: self._recorded_run.position]]
         return tuple([e.id for e in entries if e is not None and isinstance(e.payload, Redacted)])
 
-    def _replayed(self) -> Replayed:
-        tape, played = self._tape, self._tape.records[: self._tape.position]
+    def _build_result(self) -> Replayed:
+        tape, played = self._recorded_run, self._recorded_run.records[: self._recorded_run.position]
         payloads = [record.entry.payload for record in played if record.entry is not None]
         turns = [payload for payload in payloads if isinstance(payload, AssistantMessage)]
         difference: Difference | None = None
         if tape.record is not None and tape.next is not None:
-            difference = Difference(tape.record.seq, tape.next, self._play.attempt)
+            difference = Difference(tape.record.seq, tape.next, self._state.attempt)
         return Replayed(
             entries=len(played),
-            made=self._play.made,
+            made=self._state.made_count,
             turns=len(turns),
             calls=sum(len(turn.tool_calls) for turn in turns),
             digest=played[-1].digest if played else None,
-            redacted=self._redacted(),
+            redacted=self._redacted_ids(),
             difference=difference,
         )
 

@@ -21,28 +21,28 @@ class Reports:
 
     def __init__(self, notebook: Notebook) -> None:
         """Begin with nothing told."""
-        self._notebook = notebook
-        self._told: set[tuple[str, str | None]] = set()
+        self._recorder = notebook
+        self._sent: set[tuple[str, str | None]] = set()
         """What was told of which entry."""
 
     def report(self, built: Built) -> None:
         """Tell what is new about a request."""
         told = [change for change in built.changes if change.code not in _EXPECTED]
-        news = [change for change in told if self.mention(str(change), change.entry)]
+        news = [change for change in told if self.send_once(str(change), change.entry)]
         repairs = [_repair_of(change) for change in news if change.code in _RECORDED]
         if repairs:
-            past = self._notebook.conversation.past()
+            past = self._recorder.conversation.entries_view()
             recorded = {entry.payload for entry in past if isinstance(entry.payload, Repair)}
             for repair in repairs:
                 if repair not in recorded:
-                    self._notebook.record(repair)
+                    self._recorder.record(repair)
 
-    def mention(self, text: str, entry: str | None = None) -> bool:
+    def send_once(self, text: str, entry: str | None = None) -> bool:
         """Tell something of an entry, unless it was told before; tell whether it was news."""
-        if (text, entry) in self._told:
+        if (text, entry) in self._sent:
             return False
-        self._told.add((text, entry))
-        self._notebook.tell(Notice(NoticeCode.CONTEXT, text))
+        self._sent.add((text, entry))
+        self._recorder.emit(Notice(NoticeCode.CONTEXT, text))
         return True
 
 

@@ -50,7 +50,7 @@ class Reuse:
         self.count = 0
         """How many results were used."""
         self._results: dict[tuple[str, bytes], deque[Entry]] = defaultdict(deque)
-        self._chosen: dict[str, ToolResultMessage] = {}
+        self._reserved: dict[str, ToolResultMessage] = {}
         calls: dict[str, AnyToolCall] = {}
         for entry in entries:
             payload = entry.payload
@@ -61,35 +61,35 @@ class Reuse:
                 if isinstance(call, ToolCall):
                     self._results[_key(call)].append(entry)
 
-    def gate(self, gate: Decides) -> Decides:
+    def wrap_gate(self, gate: Decides) -> Decides:
         """Return a gate that lets pass what is on record, and leaves the rest to another."""
         return _ReusingGate(self, gate)
 
-    def runner(self, runner: Runs) -> Runs:
+    def wrap_runner(self, runner: Runs) -> Runs:
         """Return a runner that returns what is on record, and leaves the rest to another."""
         return _ReusingRunner(self, runner)
 
-    def choose(self, call: ToolCall) -> Entry | None:
+    def reserve(self, call: ToolCall) -> Entry | None:
         """Take the next result of a call like this; `take` returns it."""
         waiting = self._results.get(_key(call))
         if not waiting:
             return None
         entry = waiting.popleft()
         assert isinstance(entry.payload, ToolResultMessage)
-        self._chosen[call.id] = entry.payload
+        self._reserved[call.id] = entry.payload
         self.count += 1
         return entry
 
     def take(self, call: ToolCall) -> ToolResultMessage | None:
         """Return what was chosen for a call, if anything was."""
-        result = self._chosen.pop(call.id, None)
+        result = self._reserved.pop(call.id, None)
         return None if result is None else replace(result, tool_call_id=call.id)
 
 
 @final
 class _ReusingGate:
     def __init__(self, reuse: Reuse, gate: Decides) -> None:
-        self._reuse = reuse
+        self._results = reuse
         self._gate = gate
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
@@ -102,10 +102,10 @@ class _ReusingGate:
         return await self._gate.admit(tool, call, notebook)
 
     async def decide(self, tool: Tool, call: ToolCall, notebook: Notebook) -> Ruling:
-        entry = self._reuse.choose(call)
+        entry = self._results.reserve(call)
         if entry is None:
             return await self._gate.decide(tool, call, notebook)
-        notebook.decide(
+        notebook.record_decision(
             call.id, ApprovalStatus.APPROVED, rule=ON_RECORD, audit={"result_of": entry.id}
         )
         return Ruling(True)
@@ -114,11 +114,11 @@ class _ReusingGate:
 @final
 class _ReusingRunner:
     def __init__(self, reuse: Reuse, runner: Runs) -> None:
-        self._reuse = reuse
+        self._results = reuse
         self._runner = runner
 
     async def run(self, tool: Tool, call: ToolCall, around: Around) -> ToolResultMessage:
-        return self._reuse.take(call) or await self._runner.run(tool, call, around)
+        return self._results.take(call) or await self._runner.run(tool, call, around)
 
 
 def _key(call: AnyToolCall) -> tuple[str, bytes]:
@@ -226,7 +226,7 @@ def _first_answer(entries: Sequence[Entry]) -> int:
 async def _say_again(agent: Agent, recorded: Sequence[Entry], watch: Watch) -> RunResult | None:
     """Let the agent answer wherever there is an answer; return the run that ended too early."""
     conversation = agent.conversation
-    ids = {entry.id: entry.id for entry in conversation.past()}
+    ids = {entry.id: entry.id for entry in conversation.entries_view()}
     is_unheard = True
     for payload, entry in [*((entry.payload, entry) for entry in recorded), (None, None)]:
         if isinstance(payload, UserMessage) and entry is not None:

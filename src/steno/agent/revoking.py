@@ -43,10 +43,10 @@ class Revocations:
 
     def __init__(self) -> None:
         """Know of none yet."""
-        self._read: set[str] = set()
+        self._read_ids: set[str] = set()
         """The entries that were looked at: what comes later is looked at, and no more."""
         self._targets: set[str] = set()
-        self._doubted_until: datetime | None = None
+        self._distrusted_until: datetime | None = None
         """Until when anything may have been taken back that cannot be read any more."""
 
     def read(self, conversation: Conversation) -> list[Entry]:
@@ -55,12 +55,12 @@ class Revocations:
         Return those that are new here, in no order. Raises LogError if they cannot be read; then
         nothing was taken note of.
         """
-        found = self._unread_in(conversation)
-        self._read |= found.keys()
+        found = self._find_unread(conversation)
+        self._read_ids |= found.keys()
         for entry in found.values():
             self.add(entry)
-            if isinstance(entry.payload, Rewind) and entry.payload.left not in self._read:
-                self._doubt(entry)
+            if isinstance(entry.payload, Rewind) and entry.payload.left not in self._read_ids:
+                self._distrust_before(entry)
         return list(found.values())
 
     def add(self, entry: Entry) -> None:
@@ -71,29 +71,29 @@ class Revocations:
             case Redaction(target=target):  # what was taken out of the record grants nothing
                 self._targets.add(target)
             case Redacted(kind=kind) if kind == "rewind" or entry.decision == REVOKED:
-                self._doubt(entry)
+                self._distrust_before(entry)
             case _:
                 pass
 
-    def cover(self, granted: Entry) -> bool:
+    def covers(self, granted: Entry) -> bool:
         """Tell whether the grant in an entry was taken back, or may have been."""
         if granted.id in self._targets:
             return True
-        until = self._doubted_until
+        until = self._distrusted_until
         return until is not None and (granted.time is None or granted.time <= until)
 
-    def _doubt(self, entry: Entry) -> None:
+    def _distrust_before(self, entry: Entry) -> None:
         """Let nothing count that was granted before an entry: nobody can tell what it was about."""
         until = entry.time or _ALWAYS
-        self._doubted_until = max(until, self._doubted_until or until)
+        self._distrusted_until = max(until, self._distrusted_until or until)
 
-    def _unread_in(self, conversation: Conversation) -> dict[str, Entry]:
+    def _find_unread(self, conversation: Conversation) -> dict[str, Entry]:
         heads = [head for head in conversation.branches.values() if head is not None]
-        waiting = [conversation.entry(head) for head in heads if head not in self._read]
+        waiting = [conversation.entry(head) for head in heads if head not in self._read_ids]
         found: dict[str, Entry] = {}
         while waiting:
             entry = waiting.pop()
-            if entry.id in self._read or entry.id in found:
+            if entry.id in self._read_ids or entry.id in found:
                 continue
             found[entry.id] = entry
             if entry.parent is not None:

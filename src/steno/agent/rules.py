@@ -72,7 +72,7 @@ class Rule(Quiet, frozen=True, kw_only=True):
         """Whether every call of its tools is meant."""
         return self.pattern is None or self.pattern == "*"
 
-    def is_about(self, tool: str) -> bool:
+    def names_tool(self, tool: str) -> bool:
         """Tell whether it names this tool."""
         return _name_matcher(self.tool).fullmatch(tool) is not None
 
@@ -92,7 +92,7 @@ class Rule(Quiet, frozen=True, kw_only=True):
 
     def covers_any(self, tool: str, capability: Capability, subjects: Sequence[str]) -> bool:
         """Tell whether it covers some of what a call is about, or every call of the tool."""
-        if not self.is_about(tool):
+        if not self.names_tool(tool):
             return False
         return self.covers_everything or any(self.covers(one, capability) for one in subjects)
 
@@ -104,7 +104,7 @@ def covering(
 
     A call that is about nothing in particular is covered by what covers every call of the tool.
     """
-    about = [rule for rule in rules if rule.is_about(tool)]
+    about = [rule for rule in rules if rule.names_tool(tool)]
     if not subjects:
         return next(((rule,) for rule in about if rule.covers_everything), None)
     found: dict[Rule, None] = {}

@@ -29,8 +29,8 @@ _LONGEST_TEXT: Final = 10_000
 class Around(NamedTuple):
     """What only those know of a call who let it run; `steno.ports.Stage` says what it is for."""
 
-    say: Callable[[str], None]
-    denies: Callable[[str], bool]
+    report_output: Callable[[str], None]
+    is_denied: Callable[[str], bool]
     subjects: tuple[str, ...] | None
 
 
@@ -151,19 +151,19 @@ class _Stage:
 
     def __init__(self, blobs: Blobs, around: Around) -> None:
         self._blobs = blobs
-        self._around = around
+        self._context = around
         self.subjects: Final = around.subjects
 
-    def denies(self, subject: str) -> bool:
-        return self._around.denies(subject)
+    def is_denied(self, subject: str) -> bool:
+        return self._context.is_denied(subject)
 
-    def say(self, text: str) -> None:
-        self._around.say(text)
+    def report_output(self, text: str) -> None:
+        self._context.report_output(text)
 
-    def keep(self, data: bytes) -> str:
+    def put_blob(self, data: bytes) -> str:
         return self._blobs.put_blob(data)
 
-    def recall(self, sha256: str) -> bytes:
+    def read_blob(self, sha256: str) -> bytes:
         return self._blobs.blob(sha256)
 
 
@@ -172,14 +172,14 @@ class _Memory:
     """Keeps bytes as long as the program runs (`steno.ports.Blobs`)."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
+        self._blobs: dict[str, bytes] = {}
 
     def put_blob(self, data: bytes) -> str:
         digest = sha256(data).hexdigest()
-        self._kept[digest] = data
+        self._blobs[digest] = data
         return digest
 
     def blob(self, sha256: str) -> bytes:
-        if sha256 not in self._kept:
+        if sha256 not in self._blobs:
             raise Missing("blob: there is none of this name")
-        return self._kept[sha256]
+        return self._blobs[sha256]

@@ -19,32 +19,32 @@ class Said:
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         """Take whoever is to hear it, in the event loop."""
-        self._tell = tell
+        self._on_text = tell
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
         self._head = ""
         self._tail = ""
-        self._left_out = 0
+        self._omitted = 0
 
     @property
     def text(self) -> str:
         """All of it, or its beginning and its end."""
-        if not self._left_out:
+        if not self._omitted:
             return self._head + self._tail
-        gap = f"\n[... {self._left_out:,} characters left out here ...]\n"
+        gap = f"\n[... {self._omitted:,} characters left out here ...]\n"
         return self._head + gap + self._tail
 
     def add(self, text: str) -> None:
         """Take what is said next."""
         if get_ident() == self._thread:
-            self._hear(replace_lone_surrogates(text))
+            self._append(replace_lone_surrogates(text))
         else:
-            self._loop.call_soon_threadsafe(self._hear, replace_lone_surrogates(text))
+            self._loop.call_soon_threadsafe(self._append, replace_lone_surrogates(text))
 
-    def _hear(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         room = _MOST_AT_EITHER_END - len(self._head)
         self._head += text[:room]
         tail = self._tail + text[room:]
         self._tail = tail[-_MOST_AT_EITHER_END:]
-        self._left_out += len(tail) - len(self._tail)
-        self._tell(text)
+        self._omitted += len(tail) - len(self._tail)
+        self._on_text(text)

@@ -19,10 +19,10 @@ class Setup(NamedTuple):
 
     provider: Provider
     dispatcher: Dispatcher
-    lookup: Lookup | None
+    references: Lookup | None
     """Opens what messages point at; None where nobody does."""
-    builder: ContextBuilder
-    counter: Count
+    context_builder: ContextBuilder
+    count_tokens: Count
     """Counts tokens."""
     target: Target
     model: str

@@ -25,8 +25,8 @@ class Steered(NamedTuple):
     """A message that is to be heard, and what is noted beside it in the record."""
 
     message: UserMessage
-    noted: Mapping[str, Any]
-    asks: bool = True
+    audit: Mapping[str, Any]
+    wants_answer: bool = True
     """Whether it wants an answer; else it is heard, and nobody goes on because of it."""
 
 
@@ -43,36 +43,36 @@ class Wheel:
         self._waiting[policy].append(steered)
 
     @property
-    def asks(self) -> bool:
+    def wants_answer(self) -> bool:
         """Whether any of them wants an answer."""
-        return any(one.asks for waiting in self._waiting.values() for one in waiting)
+        return any(one.wants_answer for waiting in self._waiting.values() for one in waiting)
 
-    def due(self, *, is_over: bool) -> list[Steered]:
+    def take_due(self, *, is_over: bool) -> list[Steered]:
         """Return what is to be heard now: all of it at the end."""
-        return self.after_run() if is_over else self.after_calls()
+        return self.take_all() if is_over else self.take_after_calls()
 
-    def after_calls(self) -> list[Steered]:
+    def take_after_calls(self) -> list[Steered]:
         """Return what is to be heard before the next request."""
         return self._take(Steering.INTERRUPT) + self._take(Steering.AFTER_CALLS)
 
-    def after_run(self) -> list[Steered]:
+    def take_all(self) -> list[Steered]:
         """Return everything that has not been heard."""
-        return self.after_calls() + self._take(Steering.AFTER_RUN)
+        return self.take_after_calls() + self._take(Steering.AFTER_RUN)
 
     def withdraw(self) -> list[Steered]:
         """Take back everything that wants an answer and has not been heard."""
-        return self._sift(asks=True)
+        return self._take_where(asks=True)
 
-    def asides(self) -> list[Steered]:
+    def take_without_answer(self) -> list[Steered]:
         """Return what is to be heard and wants no answer; what wants one waits on."""
-        return self._sift(asks=False)
+        return self._take_where(asks=False)
 
-    def _sift(self, *, asks: bool) -> list[Steered]:
+    def _take_where(self, *, asks: bool) -> list[Steered]:
         everything = [(policy, one) for policy in Steering for one in self._take(policy)]
         for policy, one in everything:
-            if one.asks is not asks:
+            if one.wants_answer is not asks:
                 self.put(one, policy)
-        return [one for _, one in everything if one.asks is asks]
+        return [one for _, one in everything if one.wants_answer is asks]
 
     def _take(self, policy: Steering) -> list[Steered]:
         taken = list(self._waiting[policy])

@@ -137,7 +137,7 @@ class Tape:
         ]
         return tuple(dict.fromkeys([call.name for call in calls]))
 
-    def back_from(self, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
+    def walk_back(self, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
         """Return an entry with its digest, then its parent and so on. Raises Missing."""
         while entry_id is not None:
             record = self._all.get(entry_id)
@@ -148,42 +148,42 @@ class Tape:
 
     def digest_before(self, entry: Entry) -> str | None:
         """Return the digest of what an entry stands behind. Raises Missing."""
-        return next((digest for _, digest in self.back_from(entry.parent)), None)
+        return next((digest for _, digest in self.walk_back(entry.parent)), None)
 
-    def rest(self, skipping: int = 0) -> Iterator[Entry]:
+    def remaining(self, skipping: int = 0) -> Iterator[Entry]:
         """Return everything that comes, from the next entry on or from some behind it."""
         for number in range(self.position + skipping, len(self.records)):
             entry = self.records[number].entry
             assert entry is not None
             yield entry
 
-    def ahead(self) -> Iterator[Entry]:
+    def remaining_in_turn(self) -> Iterator[Entry]:
         """Return what comes next, up to the next turn or to where the branch goes back."""
-        for entry in self.rest():
+        for entry in self.remaining():
             if isinstance(entry.payload, (AssistantMessage, UserMessage, Rewind)):
                 return
             yield entry
 
-    def about(self, call_id: str) -> Entry | None:
+    def next_about(self, call_id: str) -> Entry | None:
         """Return what the record says next about a call of this turn; None if no more."""
-        return next((entry for entry in self.ahead() if _call_of(entry) == call_id), None)
+        return next((entry for entry in self.remaining_in_turn() if _call_of(entry) == call_id), None)
 
     def result_of(self, call_id: str) -> Entry | None:
         """Return the result of a call of this turn; None if the record has none any more."""
-        results = (entry for entry in self.ahead() if isinstance(entry.payload, ToolResultMessage))
+        results = (entry for entry in self.remaining_in_turn() if isinstance(entry.payload, ToolResultMessage))
         return next((entry for entry in results if _call_of(entry) == call_id), None)
 
     def call_of(self, entry: Entry) -> AnyToolCall | None:
         """Return the call of this turn that an entry is about."""
-        calls, _ = self._turn()
+        calls, _ = self._current_turn()
         return next((call for call in calls if call.id == _call_of(entry)), None)
 
-    def readers(self) -> frozenset[str]:
+    def read_only_tools(self) -> frozenset[str]:
         """Return the names of the tools that, as this turn went on record, do no more than look.
 
         They are decided about together and run together, and once more after a crash.
         """
-        calls, entries = self._turn()
+        calls, entries = self._current_turn()
         fates = [_Fate(entries, call.id) for call in calls]
         readers: set[str] = set()
         for last, fate in enumerate(fates):
@@ -192,12 +192,12 @@ class Tape:
             readers.update([call.name for call in calls[first : last + 1] if is_reader])
         return frozenset(readers)
 
-    def _turn(self) -> tuple[tuple[AnyToolCall, ...], list[Entry]]:
+    def _current_turn(self) -> tuple[tuple[AnyToolCall, ...], list[Entry]]:
         """Return the calls of the last turn, and what is on record behind it, played or not."""
         played: list[Entry] = []
-        for entry, _ in self.back_from(None if self.head is None else self.head.id):
+        for entry, _ in self.walk_back(None if self.head is None else self.head.id):
             if isinstance(entry.payload, AssistantMessage):
-                return entry.payload.tool_calls, [*reversed(played), *self.ahead()]
+                return entry.payload.tool_calls, [*reversed(played), *self.remaining_in_turn()]
             played.append(entry)
         return (), []
 

@@ -15,7 +15,7 @@ from steno.request import Request
 class Span(Protocol):
     """Some work that has begun; it ends with its context, and has failed if that raised."""
 
-    def answered(
+    def record_result(
         self,
         by: RunResult | AssistantMessage | ToolResultMessage,
         *,
@@ -61,7 +61,7 @@ class NoTelemetry:
 
 @final
 class _NoSpan:
-    def answered(
+    def record_result(
         self,
         by: RunResult | AssistantMessage | ToolResultMessage,
         *,

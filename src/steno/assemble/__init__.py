@@ -47,8 +47,8 @@ class Assembler:
         """Start an empty turn. `new_id` names calls that the provider left without an id."""
         self._new_id = new_id
         self._drafts: list[Draft] = []
-        self._words: dict[tuple[type, int], Words] = {}
-        self._latest_words: Words | None = None
+        self._text_drafts: dict[tuple[type, int], Words] = {}
+        self._latest_text_draft: Words | None = None
         self._text_index: int | None = None
         """The index of the latest words if they are text."""
         self._add_text: Callable[[str], None] = list[str]().append
@@ -72,11 +72,11 @@ class Assembler:
             return (event,)
         match event:
             case ToolCallDelta():
-                return self._grow_call(event)
+                return self._append_arguments(event)
             case TextDelta():
-                self._grow_words(Text, event.index, event.text)
+                self._append_text(Text, event.index, event.text)
             case ThinkingDelta():
-                self._grow_words(Thinking, event.index, event.text, event.redacted)
+                self._append_text(Thinking, event.index, event.text, event.redacted)
             case ToolCallBegin():
                 return self._begin_call(event)
             case ToolCallEnd():
@@ -86,7 +86,7 @@ class Assembler:
             case BlockAdded():
                 self._drafts.append(event.block)
             case ExtrasAdded():
-                self._extend(event)
+                self._add_extras(event)
             case Finished():
                 return self._finish(event)
             case _:
@@ -101,7 +101,7 @@ class Assembler:
                 self._add_text(event.text)
                 told.append(event)
             elif type(event) is ToolCallDelta:
-                told += self._grow_call(event)
+                told += self._append_arguments(event)
             else:
                 told += self.feed(event)
         return told
@@ -132,7 +132,7 @@ class Assembler:
             case Words():
                 return draft.build()
             case Call():
-                return (draft.build_cut if is_cut else draft.build)(self._new_id)
+                return (draft.build_truncated if is_cut else draft.build)(self._new_id)
             case Image() | Opaque():
                 return draft
             case _:
@@ -143,25 +143,25 @@ class Assembler:
             # Ollama, Gemini and many others end a turn that holds calls with a plain "stop".
             event = replace(event, stop_reason=StopReason.TOOL_USE)
         self._finished = event
-        return (*(self._end(call) for call in self._calls if not call.has_ended), event)
+        return (*(self._end_draft(call) for call in self._calls if not call.has_ended), event)
 
     # -- words -------------------------------------------------------------------------------
 
-    def _grow_words(
+    def _append_text(
         self, kind: type[Text | Thinking], index: int, text: str, redacted: bool = False
     ) -> None:
-        words = self._latest_words
+        words = self._latest_text_draft
         if words is None or words.kind is not kind or words.index != index:
-            words = self._find_words(kind, index, redacted)
+            words = self._find_text_draft(kind, index, redacted)
         words.parts.append(text)
         words.redacted = words.redacted or redacted
 
-    def _find_words(self, kind: type[Text | Thinking], index: int, redacted: bool) -> Words:
-        words = self._words.get((kind, index))
+    def _find_text_draft(self, kind: type[Text | Thinking], index: int, redacted: bool) -> Words:
+        words = self._text_drafts.get((kind, index))
         if words is None:
-            words = self._words[kind, index] = Words(kind, index, redacted)
+            words = self._text_drafts[kind, index] = Words(kind, index, redacted)
             self._drafts.append(words)
-        self._latest_words = self._latest_at[index] = words
+        self._latest_text_draft = self._latest_at[index] = words
         self._text_index = index if kind is Text else None
         self._add_text = words.parts.append
         return words
@@ -169,7 +169,7 @@ class Assembler:
     def _seal(self, event: BlockSealed) -> None:
         self._draft_at(event.index).seal = event.seal
 
-    def _extend(self, event: ExtrasAdded) -> None:
+    def _add_extras(self, event: ExtrasAdded) -> None:
         if event.index is None:
             self._extras = add_extras(self._extras, event.extras)
         else:
@@ -178,7 +178,7 @@ class Assembler:
 
     def _draft_at(self, index: int) -> Words | Call:
         """Return the latest block at an index. Where there is none, empty text bears the news."""
-        draft = self._latest_at.get(index) or self._find_words(Text, index, False)
+        draft = self._latest_at.get(index) or self._find_text_draft(Text, index, False)
         if isinstance(draft, Call):
             draft.built = None
         return draft
@@ -189,11 +189,11 @@ class Assembler:
         id, name = event.id or None, event.name or None
         call = None if id is None else self._call_by_id.get(id)
         if call is None:
-            return (self._open(event.index, id, name),)
-        late_id, late_name = self._adopt(call, id, name)
+            return (self._open_call(event.index, id, name),)
+        late_id, late_name = self._fill_id_and_name(call, id, name)
         return (ToolCallDelta(call.number, late_id, late_name),) if late_name else ()
 
-    def _grow_call(self, event: ToolCallDelta) -> tuple[Event, ...]:
+    def _append_arguments(self, event: ToolCallDelta) -> tuple[Event, ...]:
         index, fragment = event.index, event.arguments_delta or ""
         if event.id is event.name is None and index is not None and fragment:
             call = self._call_by_index.get(index)
@@ -203,9 +203,9 @@ class Assembler:
                 number = call.number
                 return (event if number == index else ToolCallDelta(number, None, None, fragment),)
         id, name = event.id or None, event.name or None
-        call = self._route(index, id, name, fragment)
+        call = self._find_call(index, id, name, fragment)
         if call is None:
-            begun = self._open(index, id, name)
+            begun = self._open_call(index, id, name)
             if not fragment:
                 return (begun,)
             self._calls[-1].parts.append(fragment)
@@ -213,7 +213,7 @@ class Assembler:
         if index is not None and call.index is None:
             call.index = index
             self._call_by_index[index] = self._latest_at[index] = call
-        id, name = self._adopt(call, id, name)
+        id, name = self._fill_id_and_name(call, id, name)
         if call.has_ended and not fragment.strip() and not (id or name):
             return ()  # blanks behind the end change nothing
         call.built, call.has_ended = None, False
@@ -222,7 +222,7 @@ class Assembler:
             return (event,)
         return (ToolCallDelta(call.number, id, name, fragment or None),)
 
-    def _route(
+    def _find_call(
         self, index: int | None, id: str | None, name: str | None, fragment: str
     ) -> Call | None:
         """Find the call that a fragment belongs to; None if it starts a new one."""
@@ -248,7 +248,7 @@ class Assembler:
         # The same name again: a chatty server, or the same tool once more.
         return fragment.lstrip().startswith("{") and bool(call.parts) and call.is_complete()
 
-    def _adopt(self, call: Call, id: str | None, name: str | None) -> tuple[str | None, str | None]:
+    def _fill_id_and_name(self, call: Call, id: str | None, name: str | None) -> tuple[str | None, str | None]:
         """Take an id or name that came late; return what of it was news."""
         late_id = id if call.id is None else None
         late_name = name if call.name is None else None
@@ -259,7 +259,7 @@ class Assembler:
             call.name = late_name
         return late_id, late_name
 
-    def _open(self, index: int | None, id: str | None, name: str | None) -> ToolCallBegin:
+    def _open_call(self, index: int | None, id: str | None, name: str | None) -> ToolCallBegin:
         call = Call(len(self._calls), index, id, name)
         self._calls.append(call)
         self._drafts.append(call)
@@ -275,9 +275,9 @@ class Assembler:
             call = self._call_by_index.get(event.index)
         if call is None or call.has_ended:
             return ()
-        return (self._end(call),)
+        return (self._end_draft(call),)
 
-    def _end(self, call: Call) -> ToolCallEnd:
+    def _end_draft(self, call: Call) -> ToolCallEnd:
         call.has_ended = True
         built = call.build(self._new_id)
         return ToolCallEnd(call.number, built.id, built)

@@ -88,7 +88,7 @@ class Call:
             )
         return self.built
 
-    def build_cut(self, new_id: Callable[[], str]) -> AnyToolCall:
+    def build_truncated(self, new_id: Callable[[], str]) -> AnyToolCall:
         """Make the call of an answer that broke off: nobody may run one without its arguments."""
         call = self.build(new_id)
         if self.has_ended or any(self.parts) or isinstance(call, InvalidToolCall):

@@ -58,18 +58,18 @@ class ConsoleApprover:
         """Take another terminal than that of this process, or another name for who sits there."""
         self._terminal = terminal
         self._actor = _user() if actor is None else actor
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def ask(self, question: Question) -> Verdict:
         """Show what the call would do, and return what the person says."""
-        async with self._turn:
+        async with self._lock:
             try:
                 with _opened(self._terminal or _own_terminal()) as terminal:
-                    return await self._answer(question, terminal)
+                    return await self._read_decision(question, terminal)
             except OSError:
                 return Verdict(allowed=False, actor="nobody", reason=NO_TERMINAL)
 
-    async def _answer(self, question: Question, terminal: _Terminal) -> Verdict:
+    async def _read_decision(self, question: Question, terminal: _Terminal) -> Verdict:
         lines = printable(question.preview or question.call.arguments).split("\n")
         shown = _shortened(lines)
         terminal.show(f"{question.call.name} asks for permission to {question.capability}:")
@@ -80,7 +80,7 @@ class ConsoleApprover:
         view = _VIEW if shown != lines else ()
         prompt = " / ".join(_ONCE + always + _NO + view + _HELP) + "? "
         while True:
-            answer = await terminal.line(prompt)
+            answer = await terminal.read_line(prompt)
             word = None if answer is None else answer.strip().lower()
             scope = _SCOPES.get(word or "")
             if scope is not None and (question.rule or scope is Scope.ONCE):
@@ -89,7 +89,7 @@ class ConsoleApprover:
             if word in (None, "n", "no"):
                 return Verdict(allowed=False, actor=self._actor)
             if word in ("e", "explain"):
-                reason = await terminal.line("what should the model know? ")
+                reason = await terminal.read_line("what should the model know? ")
                 return Verdict(
                     allowed=False, actor=self._actor, reason=(reason or "").strip() or None
                 )
@@ -163,12 +163,12 @@ class _Terminal:
     def __init__(self, keys: int, screen: TextIO) -> None:
         self._keys = keys
         self._screen = screen
-        self._rich = _load_rich(screen)
+        self._print_styled = _load_rich(screen)
 
     def show(self, text: str, style: str = "") -> None:
         """Print a line; it is printable."""
-        if self._rich is not None and style:
-            self._rich(text, style)
+        if self._print_styled is not None and style:
+            self._print_styled(text, style)
         else:
             print(text, file=self._screen, flush=True)
 
@@ -179,7 +179,7 @@ class _Terminal:
             style = next((of for mark, of in _STYLES.items() if line.startswith(mark)), "")
             self.show(f"│ {line}", style if is_diff else "")
 
-    async def line(self, prompt: str) -> str | None:
+    async def read_line(self, prompt: str) -> str | None:
         """Return the next line that is typed from now on; None at the end of the input."""
         with suppress(termios.error):
             # What was typed before the question was there to be read is no answer to it.
@@ -187,17 +187,17 @@ class _Terminal:
         print(prompt, end="", file=self._screen, flush=True)
         typed: bytes | None = None
         try:
-            typed = await self._typed()
+            typed = await self._read_typed()
         finally:
             if typed is None:  # nobody has ended the line of the question
                 with suppress(OSError):
                     print(file=self._screen, flush=True)
         return None if typed is None else typed.decode(errors="replace")
 
-    async def _typed(self) -> bytes | None:
+    async def _read_typed(self) -> bytes | None:
         typed = b""
         while not typed.endswith(b"\n"):
-            await self._readable()
+            await self._wait_until_readable()
             try:
                 piece = os.read(self._keys, 4096)
             except BlockingIOError:  # somebody else took it
@@ -207,7 +207,7 @@ class _Terminal:
             typed += piece
         return typed
 
-    async def _readable(self) -> None:
+    async def _wait_until_readable(self) -> None:
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
         loop.add_reader(self._keys, ready.set)

@@ -232,7 +232,7 @@ class Verdict(NamedTuple):
     """None where it cannot be read."""
     problem: str | None
     """None where nothing is wrong."""
-    place: int | None = None
+    head_record: int | None = None
     """The record that has the digest asked for."""
 
 
@@ -251,7 +251,7 @@ def _verify(options: argparse.Namespace) -> int:
         else:
             with progress("verifying sessions", len(sessions)) as shown:
                 verdicts = [
-                    verdict_on(store, session, options.head) for session in shown.counting(sessions)
+                    verdict_on(store, session, options.head) for session in shown.track(sessions)
                 ]
     for verdict in verdicts:
         if options.json:
@@ -264,7 +264,7 @@ def _verify(options: argparse.Namespace) -> int:
         elif verdict.found is not None and verdict.found.foreign and not options.allow_newer:
             note(f"session {on_one_line(verdict.session)}: only a newer steno can check all of it")
             status = status or _PARTLY
-    return max(troubles.tell(), status) if status != _BROKEN else _BROKEN
+    return max(troubles.report(), status) if status != _BROKEN else _BROKEN
 
 
 def verdict_on(store: Store, session: str, head: str | None = None) -> Verdict:
@@ -303,8 +303,8 @@ def _tell(verdict: Verdict, *, is_one_of_many: bool) -> None:
     found, paper = verdict.found, Paper()
     assert found is not None
     shown = counts_in_words(found)
-    if verdict.place is not None:
-        shown += f", the digest is that of record {verdict.place}"
+    if verdict.head_record is not None:
+        shown += f", the digest is that of record {verdict.head_record}"
     paper.line(("intact", "bold green"), f"  {on_one_line(verdict.session)}  {shown}")
     if not is_one_of_many:
         for branch, digest in found.heads.items():
@@ -326,6 +326,6 @@ def _described(verdict: Verdict) -> dict[str, Any]:
             "heads": dict(found.heads),
             "bad": None if found.bad is None else found.bad._asdict(),
         }
-    if verdict.place is not None:
-        described["head_record"] = verdict.place
+    if verdict.head_record is not None:
+        described["head_record"] = verdict.head_record
     return described

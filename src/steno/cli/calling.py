@@ -41,8 +41,8 @@ async def read(inquiry: Inquiry) -> int:
         check_uri(options.uri)
     except InvalidValue as exc:
         raise Misused(str(exc)) from None
-    [server] = inquiry.asked
-    with inquiry.waits_for(f"reading from {server.name}"):
+    [server] = inquiry.connections
+    with inquiry.show_wait(f"reading from {server.name}"):
         found = await server.read(options.uri)
     _deliver(found, options)
     return 0
@@ -115,15 +115,15 @@ async def call(inquiry: Inquiry) -> int:
     if offered.notes and not offered.tools:
         return _FAILED
     tool = find_tool(offered, options.tool)
-    arguments = given.fitted(tool.definition.parameters)
+    arguments = given.fit_schema(tool.definition.parameters)
     try:
         tool.definition.check_arguments(ToolCall.create(tool.definition.name, arguments))
     except InvalidArguments as exc:
         schema = f"steno mcp tools {options.server} --schema {tool.definition.name}"
         raise Misused(f"{tool.definition.name}: {exc}; see {schema}") from None
-    [server] = inquiry.asked
-    with inquiry.waits_for(f"calling {tool.definition.name}"):
-        called = await server.call(tool.original_name, arguments, progress=inquiry.say)
+    [server] = inquiry.connections
+    with inquiry.show_wait(f"calling {tool.definition.name}"):
+        called = await server.call(tool.original_name, arguments, progress=inquiry.print_progress)
     if options.json:
         print_object(msgspec.json.encode(lawful(called._asdict())))
     else:
@@ -135,12 +135,12 @@ class Given(NamedTuple):
     """Arguments as they were typed."""
 
     values: Mapping[str, Any]
-    are_words: bool
+    are_untyped: bool
     """Whether nobody has said which of them are numbers or lists: `key=value`."""
 
-    def fitted(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    def fit_schema(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return them for a schema: a word is JSON where that fits (`5`, `true`), and else text."""
-        if not self.are_words:
+        if not self.are_untyped:
             return self.values
         return read_words(self.values, schema)
 
@@ -148,7 +148,7 @@ class Given(NamedTuple):
 def read_arguments(words: Sequence[str]) -> Given:
     """Read one JSON object, or `key=value` each. Raises Misused."""
     if len(words) == 1 and words[0].lstrip().startswith("{"):
-        return Given(_json_object(words[0]), are_words=False)
+        return Given(_json_object(words[0]), are_untyped=False)
     values: dict[str, str] = {}
     for word in words:
         name, sign, value = word.partition("=")
@@ -159,7 +159,7 @@ def read_arguments(words: Sequence[str]) -> Given:
         if name in values:
             raise Misused(f"arguments: {on_one_line(name)} is given twice")
         values[name] = value
-    return Given(values, are_words=True)
+    return Given(values, are_untyped=True)
 
 
 def _json_object(text: str) -> dict[str, Any]:

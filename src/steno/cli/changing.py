@@ -31,7 +31,7 @@ def fork(options: argparse.Namespace) -> int:
     with existing_store(options) as store:
         session = find_session(store, options.session)
         log = Log.read(store, session)
-        at = None if options.at is None else log.named(options.at).id
+        at = None if options.at is None else log.find_entry(options.at).id
         name = options.name or f"fork-{utc_now():%Y%m%d-%H%M%S}"
         if name in log.heads:
             raise Conflict("fork: there is a branch of this name; choose another with --name")
@@ -67,7 +67,7 @@ def label(options: argparse.Namespace) -> int:
     with existing_store(options) as store:
         session = find_session(store, options.session)
         log = Log.read(store, session)
-        target = log.named(options.entry)
+        target = log.find_entry(options.entry)
         store.open(session).label(target.id, options.text)
         note(f"{log.number(target.id)} is called {on_one_line(options.text)}")
     return 0
@@ -93,7 +93,7 @@ def redact(options: argparse.Namespace) -> int:
     with existing_store(options) as store:
         session = find_session(store, options.session)
         log = Log.read(store, session)
-        target = log.named(options.entry)
+        target = log.find_entry(options.entry)
         number = log.number(target.id)
         what = f"{number} {type_of(target)}  {cut(gist_of(target, log), _GIST)}"
         question = f"Take the content of {number} out for good?"

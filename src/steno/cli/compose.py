@@ -52,12 +52,12 @@ class Harness(NamedTuple):
 
     agent: Agent
     store: Store
-    found: Found
+    model_selection: Found
     """The model, and how it was found."""
     target: Target
     """What is asked of the model, and what it can."""
     tools: tuple[Tool, ...]
-    said: Said
+    prompt: Said
     """What is to be said first."""
     notes: tuple[str, ...]
     """What a person should know before it begins."""
@@ -65,46 +65,46 @@ class Harness(NamedTuple):
     @property
     def model(self) -> str:
         """What the record calls the model."""
-        return self.found.name
+        return self.model_selection.name
 
 
 class Equipment(NamedTuple):
     """What it takes to work in a folder, whatever the conversation."""
 
     settings: Settings
-    found: Found
+    model_selection: Found
     provider: Provider
-    own: tuple[Tool, ...]
+    builtin_tools: tuple[Tool, ...]
     """The tools that are always there."""
-    opened: Opened
+    input_setup: Opened
     gate: Gate
     telemetry: Telemetry
-    remarks: tuple[str, ...] = ()
+    setup_notes: tuple[str, ...] = ()
     """What a person should know of it, but for servers."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """All tools: its own, and those that servers have brought so far."""
-        return (*self.own, *self.opened.foreign.tools)
+        return (*self.builtin_tools, *self.input_setup.mcp_tools.tools)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should know of it."""
-        return (*self.remarks, *self.opened.notes)
+        return (*self.setup_notes, *self.input_setup.notes)
 
     @property
     def target(self) -> Target:
         """What is asked of the model, and what it can."""
-        return target_for(self.found, self.settings)
+        return target_for(self.model_selection, self.settings)
 
     @property
-    def takes_tools(self) -> bool:
+    def supports_tools(self) -> bool:
         """Whether the model calls any, as far as is known."""
         return self.target.tools is not False
 
-    def with_foreign(self, foreign: McpTools) -> Equipment:
+    def with_mcp_tools(self, foreign: McpTools) -> Equipment:
         """Return the same with what servers have brought by now."""
-        return self._replace(opened=self.opened._replace(foreign=foreign))
+        return self._replace(input_setup=self.input_setup._replace(mcp_tools=foreign))
 
     def agent_for(
         self, conversation: Conversation, *, runner: Runs, gate: Decides | None = None
@@ -117,8 +117,8 @@ class Equipment(NamedTuple):
             tools=self.tools,
             gate=gate or self.gate,
             runner=runner,
-            resolver=self.opened.inputs,
-            model=self.found.name,
+            resolver=self.input_setup.inputs,
+            model=self.model_selection.name,
             target=target,
             count=counter_for(target.model),
             limits=self.settings.limits,
@@ -155,7 +155,7 @@ async def compose(
             equip(loaded, found, start.folder, approver, outside, say=say, notify=notify)
         )
         told, notes = system_prompt(loaded, start.folder)
-        said = await read(equipment.opened, going_on)
+        said = await read(equipment.input_setup, going_on)
         check_room(equipment, said.text if going_on is not None else told + said.text)
         if store is None:
             store = stack.enter_context(store_for(settings) if keeps else MemoryStore())
@@ -189,11 +189,11 @@ async def equip(
     set_up = set_up_servers(loaded, folder, outside, notify=notify)
     servers = set_up.servers
     async with servers, equip_beside(loaded, found, folder, approver, set_up) as bare:
-        if not servers.names or not bare.takes_tools:
+        if not servers.names or not bare.supports_tools:
             yield bare
             return
         say(f"starting {', '.join(servers.names)}")
-        yield bare.with_foreign(await tools_of(servers, fit=bare.opened.inputs.fit))
+        yield bare.with_mcp_tools(await tools_of(servers, fit=bare.input_setup.inputs.prepare_image))
 
 
 @asynccontextmanager
@@ -211,7 +211,7 @@ async def equip_beside(
         toolbox = await stack.enter_async_context(
             Toolbox(
                 workspace,
-                fit=things.inputs.fit,
+                fit=things.inputs.prepare_image,
                 sandbox=settings.sandbox,
                 access=Access(network=settings.network, environment=settings.env),
             )
@@ -239,7 +239,7 @@ def user_name() -> str | None:
 def store_for(settings: Settings, *, is_new: bool = True) -> Store:
     """Open the store; where a session is to go on and there is no store, nothing is in it."""
     address = default_address() if settings.store is None else read_address(settings.store)
-    if not is_new and not address.is_there:
+    if not is_new and not address.exists:
         return MemoryStore()
     try:
         return quietly_opened(address)
@@ -249,7 +249,7 @@ def store_for(settings: Settings, *, is_new: bool = True) -> Store:
 
 def check_room(equipment: Equipment, said: str) -> None:
     """Refuse what an embedded model cannot read, before it is loaded. Raises InvalidValue."""
-    found, room = equipment.found, equipment.target.context_tokens
+    found, room = equipment.model_selection, equipment.target.context_tokens
     if found.vendor != EMBEDDED or room is None:
         return
     tokens = estimate_tokens(said)
@@ -266,7 +266,7 @@ def system_prompt(loaded: Loaded, folder: Path) -> tuple[str, tuple[str, ...]]:
     own = None if loaded.user_file is None else loaded.user_file.parent
     instructions = read_instructions(folder, loaded.project, own)
     prompt = build_system_prompt(
-        Surroundings.of(folder, loaded.project, add_dirs=settings.add_dirs),
+        Surroundings.current(folder, loaded.project, add_dirs=settings.add_dirs),
         instructions.files,
         replacement=settings.system_prompt,
         appended=settings.append_system_prompt,
@@ -301,9 +301,9 @@ def _telemetry(settings: Settings) -> Telemetry:
 
 def notes_on(equipment: Equipment, folder: Path) -> Iterator[str]:
     """Tell of the model and of the folder what may come as a surprise."""
-    settings, found = equipment.settings, equipment.found
-    if found.looked:
-        yield f"no model was named; {found.name} is there ({found.how}){_in_earnest(found)}"
+    settings, found = equipment.settings, equipment.model_selection
+    if found.searched:
+        yield f"no model was named; {found.name} is there ({found.reason}){_in_earnest(found)}"
     if settings.max_cost is not None and price_of(found.name) is None:
         yield f"max_cost: nobody knows the price of {found.name}, so this is no limit"
     target = equipment.target

@@ -103,11 +103,11 @@ def load_settings(
     project_file = project / ".steno" / SETTINGS_FILE
     gathered = _Gathered(environ)
     if user_file is not None:
-        gathered.take_file(user_file)
+        gathered.add_file(user_file)
     trusted = project in gathered.settings.trusted_projects
     ignored: list[str] = []
     if trusted or reads_strangers:
-        ignored = gathered.take_file(project_file, project=project, trusted=trusted)
+        ignored = gathered.add_file(project_file, project=project, trusted=trusted)
     if ignored:
         names, way_out = ", ".join(ignored), how_to_trust(project, user_file)
         gathered.notes.append(
@@ -116,7 +116,7 @@ def load_settings(
         )
     for name in SCALARS:
         if value := environ.get(variable_of(name)):
-            gathered.take(name, value, variable_of(name))
+            gathered.add_value(name, value, variable_of(name))
     for name, value in (flags or {}).items():
         if value not in (None, (), []):
             _take_flag(gathered, name, value, folder)
@@ -127,7 +127,7 @@ def load_settings(
 def _take_flag(gathered: _Gathered, name: str, value: Any, folder: Path) -> None:
     flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
     try:
-        gathered.take(_known(name, flag), value, flag, base=folder)
+        gathered.add_value(_known(name, flag), value, flag, base=folder)
     except InvalidValue as exc:
         raise Misused(str(exc)) from None
 
@@ -153,7 +153,7 @@ class _Gathered:
         self._environ = environ
         self._home = home_folder(environ)
 
-    def take_file(
+    def add_file(
         self, path: Path, *, project: Path | None = None, trusted: bool = True
     ) -> list[str]:
         """Take what a file says, and return the names of the settings that do not count."""
@@ -167,14 +167,14 @@ class _Gathered:
                 continue
             new, old = self._read(name, value, place, base=project), getattr(self.settings, name)
             if name == "allow":
-                self._note_unknown(new, place)
+                self._note_unknown_tools(new, place)
             if trusted or (project and HARMLESS[name](new, old, project)):
                 self._set(name, new, replace_lone_surrogates(str(path)))
             else:
                 ignored.append(name)
         return ignored
 
-    def take(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
+    def add_value(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
         """Take one setting from a variable or a flag, where a number may be a text."""
         new = self._read(name, value, origin, base=base, is_strict=False)
         if name == "allow":
@@ -183,7 +183,7 @@ class _Gathered:
                     check_tool(rule)
         self._set(name, new, origin)
 
-    def _note_unknown(self, rules: Iterable[Rule], place: str) -> None:
+    def _note_unknown_tools(self, rules: Iterable[Rule], place: str) -> None:
         """Tell of rules that allow nothing: a file may be older, or newer, than this program."""
         for number, rule in enumerate(rules):
             try:
@@ -215,11 +215,11 @@ class _Gathered:
             case "mcp_servers":
                 return self._servers(_convert(value, dict[str, Any], place), place, base)
             case "allow":
-                return self._each(name, value, place, Rule.parse)
+                return self._parse_each(name, value, place, Rule.parse)
             case "deny":  # one that denies nothing would leave somebody in false safety
-                return self._each(name, value, place, _denying)
+                return self._parse_each(name, value, place, _denying)
             case "add_dirs" | "trusted_projects":
-                return self._each(name, value, place, lambda text: self._path(text, base))
+                return self._parse_each(name, value, place, lambda text: self._path(text, base))
             case _:
                 converted = _convert(value, _TYPES[name], place, is_strict=is_strict)
                 if name == "store":
@@ -240,7 +240,7 @@ class _Gathered:
             name: replace(spec, origin=origin) for name, spec in specs.items() if name not in known
         }
 
-    def _each(self, name: str, value: Any, place: str, parse: Callable[[str], T]) -> tuple[T, ...]:
+    def _parse_each(self, name: str, value: Any, place: str, parse: Callable[[str], T]) -> tuple[T, ...]:
         texts: tuple[str, ...] = _convert(value, _TYPES[name], place)
         parsed: list[T] = []
         for number, text in enumerate(texts):

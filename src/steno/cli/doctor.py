@@ -153,12 +153,12 @@ def _configuration(loaded: Loaded) -> Iterator[Finding]:
 def _store(options: argparse.Namespace) -> Finding:
     try:
         address = address_of(options)
-        place = address.place
+        place = address.location
         if isinstance(place, Path) and not _may_be_written(place):
             told = f"{address}: may not be written; name another by --store, or use --no-session"
             return Finding("store", State.BROKEN, told)
         check_place(address)
-        if not address.is_there:
+        if not address.exists:
             return Finding("store", State.OK, f"{address} (will be made)")
         with quietly_opened(address, create=False) as store:
             count = sum(1 for _ in store.headers())
@@ -197,7 +197,7 @@ async def _models(loaded: Loaded) -> list[Finding]:
         found = await choose_model(loaded)
     except StenoError as exc:
         return [*findings, Finding("model in use", State.BROKEN, str(exc))]
-    return [*findings, Finding("model in use", State.OK, f"{found.name} ({found.how})")]
+    return [*findings, Finding("model in use", State.OK, f"{found.name} ({found.reason})")]
 
 
 def _sandbox(setting: Setting) -> Finding:

@@ -34,14 +34,14 @@ def tree(options: argparse.Namespace) -> int:
     shape = Shape(log)
     if options.json:
         for entry in log.entries.values():
-            print_object(msgspec.json.encode(shape.described(entry)))
+            print_object(msgspec.json.encode(shape.entry_as_json(entry)))
         return 0
     paper = Paper()
     paper.line(("session ", "dim"), on_one_line(log.header.id))
     for row in folded(shape, is_whole=options.all, advice=" (--all shows them)"):
         paper.line(*row, is_cut=True)
     for name in [name for name, head in log.heads.items() if head is None]:
-        paper.line(("(nothing yet)", "dim"), *shape.names([name]))
+        paper.line(("(nothing yet)", "dim"), *shape.branch_pieces([name]))
     return 0
 
 
@@ -72,7 +72,7 @@ class Shape:
         self.labels: dict[str, list[str]] = {}
         for label, target in log.labels.items():
             self.labels.setdefault(target, []).append(label)
-        self.on_active_path = {entry.id for entry in log.path()}
+        self.active_path = {entry.id for entry in log.path()}
 
     def rows(self) -> Iterator[Row]:
         """Return the lines of the drawing from top to bottom."""
@@ -89,7 +89,7 @@ class Shape:
 
     def _ordered(self, parent: str | None) -> list[Entry]:
         """Return what follows an entry, what stays in its column last."""
-        return sorted(self.children[parent], key=lambda child: child.id in self.on_active_path)
+        return sorted(self.children[parent], key=lambda child: child.id in self.active_path)
 
     def is_remarkable(self, entry: Entry) -> bool:
         """Tell whether an entry is drawn wherever it stands."""
@@ -104,12 +104,12 @@ class Shape:
             or steers
         )
 
-    def drawn(self, row: Row) -> list[Styled]:
+    def row_pieces(self, row: Row) -> list[Styled]:
         """Return the pieces of a line."""
         entry = row.entry
         if entry is None:
             return [(row.rails, "dim")]
-        is_active = entry.id in self.on_active_path
+        is_active = entry.id in self.active_path
         style = "dim" if entry.message is None else ("bold" if is_active else "")
         pieces: list[Styled] = [
             (row.rails, "dim"),
@@ -119,11 +119,11 @@ class Shape:
         ]
         labels = [on_one_line(label) for label in self.labels.get(entry.id, ())]
         pieces += [(f" [{label}]", "yellow") for label in labels]
-        pieces += self.names(self.heads.get(entry.id, []))
+        pieces += self.branch_pieces(self.heads.get(entry.id, []))
         pieces.append(f"  {cut(gist_of(entry, self.log), _GIST)}")
         return pieces
 
-    def names(self, branches: list[str]) -> list[Styled]:
+    def branch_pieces(self, branches: list[str]) -> list[Styled]:
         """Return the names of branches that end somewhere."""
         return [
             (f" <- {on_one_line(name)} (active)", "bold green")
@@ -132,7 +132,7 @@ class Shape:
             for name in branches
         ]
 
-    def described(self, entry: Entry) -> dict[str, object]:
+    def entry_as_json(self, entry: Entry) -> dict[str, object]:
         """Return what a program wants to know of an entry and its place."""
         return {
             "number": self.log.numbers[entry.id],
@@ -142,7 +142,7 @@ class Shape:
             "type": type_of(entry),
             "labels": self.labels.get(entry.id, []),
             "branches": self.heads.get(entry.id, []),
-            "active": entry.id in self.on_active_path,
+            "active": entry.id in self.active_path,
         }
 
 
@@ -158,12 +158,12 @@ def folded(shape: Shape, *, is_whole: bool, advice: str = "") -> Iterator[list[S
             continue
         yield from _run(shape, run, advice)
         run = []
-        yield shape.drawn(row)
+        yield shape.row_pieces(row)
     yield from _run(shape, run, advice)
 
 
 def _run(shape: Shape, run: list[Row], advice: str) -> Iterator[list[Styled]]:
     if len(run) <= _MOST_UNFOLDED:
-        yield from map(shape.drawn, run)
+        yield from map(shape.row_pieces, run)
     else:
         yield [(f"{run[0].rails}: … {len(run):,} entries{advice}", "dim")]

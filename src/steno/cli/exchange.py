@@ -98,7 +98,7 @@ def _exported(store: Store, log: Log, format: str, branch: str | None) -> Export
         losses = (Loss("session", "only the active branch is in the file"),)
     path = log.path(branch)
     with progress("gathering entries", len(path)) as shown:
-        gathered = gather(store, shown.counting(path))
+        gathered = gather(store, shown.track(path))
     with working("writing the file"):
         exported = encode_branch(log, gathered.entries, format, branch=branch)
     return Exported(exported.data, (*losses, *gathered.losses, *exported.losses))
@@ -117,7 +117,7 @@ def gather(store: Store, path: Iterable[Entry]) -> Gathered:
     losses: list[Loss] = []
     for number, entry in enumerate(path):
         try:
-            entries.append(_with_payload(entry, store.bring_back(entry.payload)))
+            entries.append(_with_payload(entry, store.restore_blobs(entry.payload)))
         except (Missing, Damaged):
             what = "the bytes of an image or a long result are not in the store"
             losses.append(Loss(f"entries[{number}]", what))
@@ -148,7 +148,7 @@ def _as_document(header: Header, entries: Sequence[Entry]) -> Exported:
         entries=tuple(entries),
     )
     kept = ("id", "created_at")
-    unsaid = [name for name, _ in header.set_fields() if name not in kept]
+    unsaid = [name for name, _ in header.non_default_fields() if name not in kept]
     told = f"left out: {', '.join(unsaid)} (--format jsonl has a place for it)"
     losses = (Loss("session", told),) if unsaid else ()
     return Exported(encode_document(document), losses)
@@ -220,7 +220,7 @@ def import_session(options: argparse.Namespace) -> int:
             records = session.records if name == _LINES else _put_aside(store, session.records)
         try:
             with progress("adding records", len(records)) as shown:
-                store.add_session(header, shown.counting(records))
+                store.add_session(header, shown.track(records))
         except Conflict as exc:
             raise Conflict("import: there is a session of this id; give another by --id") from exc
     print(on_one_line(header.id))
@@ -320,7 +320,7 @@ def _sealed(entries: Sequence[Entry]) -> tuple[Record, ...]:
 def _put_aside(store: Store, records: Iterable[Record]) -> tuple[Record, ...]:
     """Return the records with their large images in blobs."""
     entries = [record.entry for record in records if record.entry is not None]
-    return seal([_with_payload(entry, store.put_aside(entry.payload)) for entry in entries])
+    return seal([_with_payload(entry, store.extract_blobs(entry.payload)) for entry in entries])
 
 
 def _with_payload(entry: Entry, payload: Payload) -> Entry:

@@ -48,8 +48,8 @@ class _Seer(NamedTuple):
     """Who is to see the session; without a vendor there are no words but ours."""
 
     name: str
-    model: str = ""
-    where: str = ""
+    model_id: str = ""
+    vendor_name: str = ""
     """The name of the vendor, "embedded" or "offline"."""
     vendor: Vendor | None = None
 
@@ -59,7 +59,7 @@ class _View(NamedTuple):
 
     log: Log
     branch: str
-    seer: _Seer
+    viewer: _Seer
     built: Built
     losses: tuple[Loss, ...]
 
@@ -102,7 +102,7 @@ def _explain(options: argparse.Namespace) -> int:
         log = Log.read(store, find_session(store, options.session))
         path = log.path(options.branch)
         seer = asked or _on_record(path, vendors)
-        built = ContextBuilder(count=counter_for(seer.model)).build(
+        built = ContextBuilder(count=counter_for(seer.model_id)).build(
             path,
             _target(seer, settings, options.context_tokens),
             bring_back=partial(_whole, store),
@@ -124,7 +124,7 @@ def seen_otherwise(
     Raises InvalidRequest if there is nothing that could be sent.
     """
     seer = _seer(name, parse_model_name(name, vendors), vendors)
-    built = ContextBuilder(count=counter_for(seer.model)).build(
+    built = ContextBuilder(count=counter_for(seer.model_id)).build(
         log.path(), target, bring_back=partial(_whole, store)
     )
     view = _View(log, log.active, seer, built, _losses(seer, built.request))
@@ -165,12 +165,12 @@ def _target(seer: _Seer, settings: Settings, context_tokens: int | None) -> Targ
 
     Nor is the file of a model opened: a record may be a stranger's, and name any path.
     """
-    name, said = seer.name, unheard_of(seer.model)
-    if seer.where == OFFLINE or (seer.where == EMBEDDED and not seer.model):
+    name, said = seer.name, unheard_of(seer.model_id)
+    if seer.vendor_name == OFFLINE or (seer.vendor_name == EMBEDDED and not seer.model_id):
         with suppress(StenoError):  # it is not installed any more, or damaged
             found = asyncio.run(find_model(name))
             name, said = found.name, found.known or said
-    target = target_of(name, seer.where, said, settings)
+    target = target_of(name, seer.vendor_name, said, settings)
     return target if context_tokens is None else replace(target, context_tokens=context_tokens)
 
 
@@ -194,7 +194,7 @@ def _whole(store: Store, message: Message) -> Message:
 
 def _print(paper: Paper, view: _View, *, is_full: bool) -> None:
     built = view.built
-    who = on_one_line(view.seer.name) or "any model"
+    who = on_one_line(view.viewer.name) or "any model"
     session, branch = on_one_line(view.log.header.id), on_one_line(view.branch)
     paper.line(("session ", "dim"), session, (f", branch {branch}, as seen by ", "dim"), who)
     messages = counted(len(built.request.messages), "message", "messages")
@@ -257,7 +257,7 @@ def _described(view: _View) -> dict[str, Any]:
     return {
         "session": view.log.header.id,
         "branch": view.branch,
-        "model": view.seer.name or None,
+        "model": view.viewer.name or None,
         "tokens": built.tokens,
         "wants_compaction": built.wants_compaction,
         "is_over_budget": built.is_over_budget,

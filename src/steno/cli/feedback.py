@@ -43,7 +43,7 @@ def _feedback(options: argparse.Namespace) -> int:
     with existing_store(options) as store:
         session = find_session(store, options.session)
         log = Log.read(store, session)
-        target, branch = log.named(options.entry), options.branch or log.active
+        target, branch = log.find_entry(options.entry), options.branch or log.active
         number = log.number(target.id)
         if target.message is None:
             raise InvalidValue(

@@ -53,16 +53,16 @@ class Screen:
         """Begin on a new line."""
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # where it is not UTF-8
-        self._flow = Flow()
+        self._text = Flow()
         self._is_within_line = False
 
-    def say(self, piece: str) -> None:
+    def write(self, piece: str) -> None:
         """Print a piece of a text."""
-        self._print(self._flow.feed(piece))
+        self._print(self._text.feed(piece))
 
     def end_line(self) -> None:
         """Let whatever comes next begin on a new line."""
-        self._print(self._flow.close())
+        self._print(self._text.close())
         if self._is_within_line:
             self._print("\n")
 

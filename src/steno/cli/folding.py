@@ -34,9 +34,9 @@ class Folding:
         """Start with none."""
         self._count = 0
         self._roots: dict[str, None] = {}
-        self._is_told = False
+        self._is_reported = False
 
-    def takes(self, notice: Notice) -> bool:
+    def absorb(self, notice: Notice) -> bool:
         """Tell whether a notice is one of those that need not be shown by themselves."""
         if notice.text.endswith(_SAID):
             return True
@@ -47,11 +47,11 @@ class Folding:
         self._roots[found["root"]] = None
         return True
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return what to say of those that were taken; empty if that was said before."""
-        if not self._count or self._is_told:
+        if not self._count or self._is_reported:
             return ""
-        self._is_told = True
+        self._is_reported = True
         things = counted(self._count, "thing", "things")
         return (
             f"{things} the server does not look at ({', '.join(self._roots)}); --verbose shows them"

@@ -45,7 +45,7 @@ class Kept(NamedTuple):
     user: tuple[str, ...] = ()
     projects: Mapping[str, tuple[str, ...]] = {}
 
-    def of(self, project: str | None) -> tuple[str, ...]:
+    def rules_for(self, project: str | None) -> tuple[str, ...]:
         """Return the rules of a project, or of the user."""
         return self.user if project is None else self.projects.get(project, ())
 
@@ -74,7 +74,7 @@ class GrantsFile:
     def rules(self) -> tuple[str, ...]:
         """Return what is allowed here. Raises InvalidDocument, Unavailable."""
         kept = self.read()
-        return tuple(dict.fromkeys((*kept.of(self.folder), *kept.user)))
+        return tuple(dict.fromkeys((*kept.rules_for(self.folder), *kept.user)))
 
     def read(self) -> Kept:
         """Return all that is kept. Raises InvalidDocument, Unavailable."""
@@ -90,17 +90,17 @@ class GrantsFile:
     def add(self, rule: str, scope: Scope) -> None:
         """Allow a rule from now on. Raises InvalidValue, InvalidDocument, Unavailable."""
         text, project = str(Rule.parse(rule)), self._project(scope)
-        with self._changing():
+        with self._locked_for_writing():
             kept = self.read()
-            self._write(kept.with_rules(project, (*kept.of(project), text)))
+            self._write(kept.with_rules(project, (*kept.rules_for(project), text)))
 
     def revoke(self, rule: str, scope: Scope) -> bool:
         """Allow a rule no longer; tell whether it was there. Raises as `add`."""
         project = self._project(scope)
-        with self._changing():
+        with self._locked_for_writing():
             kept = self.read()
-            left = [text for text in kept.of(project) if text != rule]
-            if len(left) == len(kept.of(project)):
+            left = [text for text in kept.rules_for(project) if text != rule]
+            if len(left) == len(kept.rules_for(project)):
                 return False
             self._write(kept.with_rules(project, left))
             return True
@@ -117,7 +117,7 @@ class GrantsFile:
         return self.folder
 
     @contextmanager
-    def _changing(self) -> Generator[None]:
+    def _locked_for_writing(self) -> Generator[None]:
         """Keep other processes from changing the file until it is written."""
         with reporting(str(self.file)):
             make_folder(self.file.parent)
@@ -290,7 +290,7 @@ def _add_rule(parser: argparse.ArgumentParser, *, is_required: bool) -> None:
 def _list(options: argparse.Namespace) -> int:
     grants = GrantsFile(options.folder)
     kept = grants.read()
-    here = kept.of(grants.folder)
+    here = kept.rules_for(grants.folder)
     others = kept.with_rules(grants.folder, ()).projects if options.all else {}
     if options.json:
         described = {

@@ -70,8 +70,8 @@ class _Job(NamedTuple):
     options: argparse.Namespace
     loaded: Loaded
     start: Start
-    words: Words
-    teller: Teller
+    prompt: Words
+    reporter: Teller
 
 
 def run_headless(options: argparse.Namespace) -> int:
@@ -87,7 +87,7 @@ def run_headless(options: argparse.Namespace) -> int:
     try:
         return asyncio.run(_go(job))
     finally:
-        job.teller.close()
+        job.reporter.close()
 
 
 def flags_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -166,7 +166,7 @@ async def _read(job: _Job, opened: Opened, going_on: Conversation | None) -> Sai
     if options.retry:
         mode = None if options.image_mode is None else RecognitionMode(options.image_mode)
         return say_again(going_on, mode)
-    return await read_words(job.words, opened, job.loaded.settings.image_mode)
+    return await read_words(job.prompt, opened, job.loaded.settings.image_mode)
 
 
 # -- doing it --------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def _way_out(error: Exception, job: _Job) -> str:
 
 
 async def _work(job: _Job, stopping: Stopping) -> RunResult:
-    options, teller = job.options, job.teller
+    options, teller = job.options, job.reporter
     teller.prepare("looking for a model")
     async with compose(
         job.loaded,
@@ -208,34 +208,34 @@ async def _work(job: _Job, stopping: Stopping) -> RunResult:
         read=partial(_read, job),
         outside=Outside(tuple(options.mcp_config), options.no_mcp),
         say=teller.prepare,
-        notify=lambda text: teller.watch(Notice(NoticeCode.INPUT, text)),
+        notify=lambda text: teller.on_event(Notice(NoticeCode.INPUT, text)),
     ) as harness:
         teller.begin(_about(harness, job))
         if harness.target.tools is False:
             told = f"{harness.model} calls no tools: it can only talk"
-            teller.watch(Notice(NoticeCode.CONTEXT, told))
+            teller.on_event(Notice(NoticeCode.CONTEXT, told))
         if not options.quiet:
             for text in (*job.loaded.notes, *harness.notes):
                 note(on_one_line(text))
-        stopping.in_order = harness.agent.interrupt
+        stopping.on_first_signal = harness.agent.interrupt
         return await _told(harness, job)
 
 
 async def _told(harness: Harness, job: _Job) -> RunResult:
     """Run the agent. Whatever comes of it, somebody is told: nobody has to guess from silence."""
-    tally, teller = Tally(), job.teller
+    tally, teller = Tally(), job.reporter
     tools = {tool.definition.name: tool for tool in harness.tools}
 
     def watch(event: LoopEvent) -> None:
-        tally.watch(event)
-        teller.watch(event)
+        tally.on_event(event)
+        teller.on_event(event)
         if isinstance(event, CallEnded):
             notice = uncovered(event, tools, job.loaded.settings.allow)
             if notice is not None:
-                teller.watch(notice)
+                teller.on_event(notice)
 
     try:
-        said = harness.said
+        said = harness.prompt
         result = await harness.agent.run(said.message, watch=watch, origin=said.origin)
     except (BrokenPipeError, Unwritable):
         raise  # there is nobody to tell

@@ -50,7 +50,7 @@ _NOTHING_TO_TELL, _UNKNOWN = "-", "?"
 class _Row(NamedTuple):
     """Something that is pointed at, and what has become of it."""
 
-    one: Pointed
+    reference: Pointed
     facts: Facts
     since: str
     """same, changed, gone; fresh, stale; `-` if nothing was shown that could change; `?`."""
@@ -95,7 +95,7 @@ def _inputs(options: argparse.Namespace) -> int:
         for row in rows:
             print_object(msgspec.json.encode(_described(row, log)))
     elif rows:
-        errors = {number: _error_of(row.one) for number, row in enumerate(rows)}
+        errors = {number: _error_of(row.reference) for number, row in enumerate(rows)}
         Paper().table(_COLUMNS, [_cells(row, log) for row in rows], below=errors)
     left = len(every) - len(shown)
     if left == 1:
@@ -137,8 +137,8 @@ async def _row(one: Pointed, inputs: Inputs, workspace: Workspace | None) -> _Ro
     facts, path = facts_of(details), _path_of(one)
     if not one.is_resolved or one.resolution is None:
         return _Row(one, facts, _NOTHING_TO_TELL)
-    if isinstance(one.pointer, Resource):
-        is_fresh = inputs.is_current(one.pointer, one.resolution, Viewer(_never))
+    if isinstance(one.reference, Resource):
+        is_fresh = inputs.is_current(one.reference, one.resolution, Viewer(_never))
         return _Row(one, facts, "fresh" if is_fresh else "stale")
     if path is None:
         return _Row(one, facts, _NOTHING_TO_TELL)
@@ -147,7 +147,7 @@ async def _row(one: Pointed, inputs: Inputs, workspace: Workspace | None) -> _Ro
         inputs = Inputs(workspace)
     if workspace is None:
         return _Row(one, facts, _UNKNOWN)
-    changes = await inputs.changes(one.pointer, one.resolution)
+    changes = await inputs.changes(one.reference, one.resolution)
     if not changes:
         return _Row(one, facts, "same")
     if _kind_of(one) == "pattern":  # it is not the name of anything
@@ -157,7 +157,7 @@ async def _row(one: Pointed, inputs: Inputs, workspace: Workspace | None) -> _Ro
 
 def _path_of(one: Pointed) -> str | None:
     """Return where something lies in the workspace; None for what does not lie there."""
-    match one.pointer:
+    match one.reference:
         case FileReference(path=path) | Image(source=ImageFile(path)):
             return path
         case _:
@@ -201,11 +201,11 @@ async def _never(tool: str, capability: Capability, subject: str, *, preview: st
 
 
 def _cells(row: _Row, log: Log) -> list[str]:
-    one, facts = row.one, row.facts
+    one, facts = row.reference, row.facts
     return [
         log.number(one.entry.id),
         _kind_of(one),
-        name_of(one.pointer, is_sized=False),
+        name_of(one.reference, is_sized=False),
         age(one.entry.time, utc_now()),
         _status_of(one),
         facts.how or _NOTHING_TO_TELL,
@@ -216,7 +216,7 @@ def _cells(row: _Row, log: Log) -> list[str]:
 
 
 def _kind_of(one: Pointed) -> str:
-    match one.pointer:
+    match one.reference:
         case Image():
             return "image"
         case Resource():
@@ -226,7 +226,7 @@ def _kind_of(one: Pointed) -> str:
             found = (details or {}).get("kind")
             if found in ("file", "folder", "pattern"):
                 return str(found)
-            return "pattern" if is_pattern(one.pointer.path) else "file"
+            return "pattern" if is_pattern(one.reference.path) else "file"
 
 
 def _status_of(one: Pointed) -> str:
@@ -242,7 +242,7 @@ def _error_of(one: Pointed) -> str:
 
 
 def _described(row: _Row, log: Log) -> dict[str, Any]:
-    one, facts = row.one, row.facts
+    one, facts = row.reference, row.facts
     resolution = one.resolution
     details = None if resolution is None else resolution.details
     return {
@@ -250,7 +250,7 @@ def _described(row: _Row, log: Log) -> dict[str, Any]:
         "entry": one.entry.id,
         "block": one.block,
         "kind": _kind_of(one),
-        "name": name_of(one.pointer, is_sized=False),
+        "name": name_of(one.reference, is_sized=False),
         "time": one.entry.time,
         "status": _status_of(one),
         "how": facts.how or None,

@@ -73,7 +73,7 @@ def list_sessions(options: argparse.Namespace) -> int:
             Paper().table(_SESSIONS, [row[:-1] for row in rows])
     elif not troubles:
         note("there are no sessions yet" if here is None else "no session was begun in this folder")
-    return troubles.tell()
+    return troubles.report()
 
 
 def _row(summary: Summary, length: int) -> list[str]:
@@ -144,7 +144,7 @@ def search(options: argparse.Namespace) -> int:
         note("no entry and no title holds all of these words")
     if len(all_hits) > len(hits):
         note(f"there are more than {counted(len(hits), 'entry', 'entries')}; see --limit")
-    return troubles.tell()
+    return troubles.report()
 
 
 def titled(headers: list[Header], text: str) -> list[Header]:
@@ -191,8 +191,8 @@ def found(
     wanted = frozenset(words_of(text))
     hits: list[Hit] = []
     with progress("searching sessions", len(headers), is_shown=is_shown) as shown:
-        for header in shown.counting(headers if wanted else ()):
-            with troubles.passing_over(header.id):
+        for header in shown.track(headers if wanted else ()):
+            with troubles.skip_unreadable(header.id):
                 for record in store.records(header.id):
                     words = "" if record.entry is None else text_of(record.entry)
                     if record.entry is not None and wanted.issubset(words_of(words)):

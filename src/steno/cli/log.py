@@ -55,7 +55,7 @@ class Log:
         """Read a session, and show how far that is. Raises Missing, Damaged."""
         length = length_of(store, session)
         with telling_damage(session), progress("reading records", length) as shown:
-            return cls(store.header(session), shown.counting(store.records(session)))
+            return cls(store.header(session), shown.track(store.records(session)))
 
     @property
     def active(self) -> str:
@@ -83,7 +83,7 @@ class Log:
             wanted, before = path[-1].parent, number
         return path[::-1]
 
-    def named(self, name: str) -> Entry:
+    def find_entry(self, name: str) -> Entry:
         """Return the entry that is meant: by its number, id, label, or the beginning of its id.
 
         A number is what every command prints, so nothing else that reads like one can get in its
@@ -91,7 +91,7 @@ class Log:
         """
         number = _NUMBER.fullmatch(name)
         if number is not None and int(number[1]) <= len(self.records):
-            return self._numbered(int(number[1]))
+            return self._entry_by_number(int(number[1]))
         if name in self.entries:
             return self.entries[name]
         found: list[str] = []
@@ -102,7 +102,7 @@ class Log:
         what = f"entry {on_one_line(name)}".rstrip()
         return self.entries[one_of(found, what, "`steno sessions tree` shows them")]
 
-    def _numbered(self, number: int) -> Entry:
+    def _entry_by_number(self, number: int) -> Entry:
         if number not in self._by_number:
             raise Missing(
                 f"entry #{number}: there a branch begins, which takes a number and is no entry; "

@@ -69,7 +69,7 @@ def list_servers(options: argparse.Namespace) -> int:
 
     async def check(inquiry: Inquiry) -> int:
         usable = [inquiry.servers.get(name) for name in inquiry.servers.names]
-        with inquiry.waits_for("starting MCP servers"):
+        with inquiry.show_wait("starting MCP servers"):
             outcomes = await asyncio.gather(*map(_check, usable))
         checked.update(zip(inquiry.servers.names, outcomes, strict=True))
         return _FAILED if any(outcome.error for outcome in outcomes) else 0
@@ -136,8 +136,8 @@ async def list_tools(inquiry: Inquiry) -> int:
 
 async def tools_at(inquiry: Inquiry) -> McpTools:
     """Return the tools of the servers that are asked, and tell what was left out of them."""
-    asked = inquiry.asked
-    with inquiry.waits_for(_asking(asked)):
+    asked = inquiry.connections
+    with inquiry.show_wait(_asking(asked)):
         offered = await tools_of(asked)
     for text in offered.notes:
         note(on_one_line(text))
@@ -208,8 +208,8 @@ def resource_row(server: str, resource: ListedResource) -> list[str]:
 
 async def list_prompts(inquiry: Inquiry) -> int:
     """Print the prompts of servers, as they are called in a conversation."""
-    asked = inquiry.asked
-    with inquiry.waits_for(_asking(asked)):
+    asked = inquiry.connections
+    with inquiry.show_wait(_asking(asked)):
         offered = await prompts_of(asked)
     for text in offered.notes:
         note(on_one_line(text))
@@ -251,8 +251,8 @@ async def _from_each(
         except ServerFailed as exc:
             return exc
 
-    asked = inquiry.asked
-    with inquiry.waits_for(_asking(asked)):
+    asked = inquiry.connections
+    with inquiry.show_wait(_asking(asked)):
         answers = await asyncio.gather(*map(answer, asked))
     told: list[tuple[str, T]] = []
     status = 0

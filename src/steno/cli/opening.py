@@ -36,9 +36,9 @@ _NO_TOOLS: Final = McpTools((), ())
 class Outside(NamedTuple):
     """Which servers are wanted."""
 
-    files: tuple[str, ...] = ()
+    config_files: tuple[str, ...] = ()
     """Files that look like `.mcp.json`, by name."""
-    none: bool = False
+    is_disabled: bool = False
     """Whether none is, whatever is set up."""
 
 
@@ -55,22 +55,22 @@ class Opened(NamedTuple):
 
     workspace: Workspace
     inputs: Inputs
-    set_up: SetUp
+    server_setup: SetUp
     settings: Settings
-    foreign: McpTools = _NO_TOOLS
+    mcp_tools: McpTools = _NO_TOOLS
     """What the servers have brought so far."""
 
     @property
     def servers(self) -> Servers:
         """The servers that are set up."""
-        return self.set_up.servers
+        return self.server_setup.servers
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should know of the servers, their tools, and the rules about them."""
-        specs, tools = self.servers.specs.values(), self.foreign.tools
+        specs, tools = self.servers.specs.values(), self.mcp_tools.tools
         strangers = _rules_of_nothing(self.settings, specs, tools)
-        return (*self.set_up.notes, *self.foreign.notes, *strangers)
+        return (*self.server_setup.notes, *self.mcp_tools.notes, *strangers)
 
 
 def set_up_servers(
@@ -81,8 +81,8 @@ def set_up_servers(
     `notify` is told what happens to them later on. Raises InvalidValue.
     """
     named = FoundServers((), ())
-    if not outside.none:
-        named = find_servers(loaded, os.environ, files=outside.files)
+    if not outside.is_disabled:
+        named = find_servers(loaded, os.environ, files=outside.config_files)
     problems = [f"mcp {spec.name}: {spec.problem}" for spec in named.specs if _is_news(spec)]
     servers = Servers(named.specs, folder=Workspace(folder).root, notify=notify)
     return SetUp(servers, (*named.notes, *problems))
@@ -111,7 +111,7 @@ def _rules_of_nothing(
             yield f"rule {rule}: there is no such MCP server; {told}"
             continue
         is_about_tools = rule.tool != server and known[server] in asked
-        if is_about_tools and not any(rule.is_about(tool.definition.name) for tool in tools):
+        if is_about_tools and not any(rule.names_tool(tool.definition.name) for tool in tools):
             yield f"rule {rule}: there is no such tool; steno mcp tools {known[server]} lists them"
 
 
@@ -162,7 +162,7 @@ def image_on_disk(path: str, workspace: Workspace, *, place: str) -> str | bytes
     except RuntimeError:  # of somebody whom the system does not know
         raise InvalidValue(f"{place}: {name} is in no home folder there is") from None
     if any(real.is_relative_to(root) for root in workspace.roots):
-        return workspace.spelled(str(real))
+        return workspace.relative_of_real_path(str(real))
     if not real.is_file():  # a pipe may never say anything, and a device may never end
         raise InvalidValue(f"{place}: {name} is no file")
     with real.open("rb") as opened_file:

@@ -73,7 +73,7 @@ def existing_store(options: argparse.Namespace) -> Generator[Store]:
     """
     address = address_of(options)
     is_asked_for = getattr(options, "store", "") or os.environ.get(VARIABLE)
-    if not is_asked_for and not address.is_there:
+    if not is_asked_for and not address.exists:
         yield MemoryStore()
         return
     with quietly_opened(address, create=False) as store:
@@ -113,7 +113,7 @@ def find_session(
         unsure = Troubles() if doubts is None else doubts
         last = _last(store, unsure, is_shown=is_shown)
         if doubts is None and is_shown:
-            unsure.tell()
+            unsure.report()
         return last
     ids = [header.id for header in headers_of(store, Troubles())]
     return one_of(
@@ -196,14 +196,14 @@ class Troubles:
         self.lines.append(place + on_one_line(rule))
 
     @contextmanager
-    def passing_over(self, session: str) -> Generator[None]:
+    def skip_unreadable(self, session: str) -> Generator[None]:
         """Go on behind this block if it turns out that the session cannot be read."""
         try:
             yield
         except UNREADABLE as exc:
             self.add(session, exc)
 
-    def tell(self) -> int:
+    def report(self) -> int:
         """Name them all, and return the exit status that is due."""
         for line in self.lines:
             note(line)
@@ -233,8 +233,8 @@ def summaries_of(
     summaries: list[Summary] = []
     headers = [header for header in headers_of(store, troubles) if are_meant(header)]
     with progress("reading sessions", len(headers), is_shown=is_shown) as shown:
-        for header in shown.counting(headers):
-            with troubles.passing_over(header.id):
+        for header in shown.track(headers):
+            with troubles.skip_unreadable(header.id):
                 summaries.append(store.summary(header.id))
     summaries.sort(
         key=lambda summary: (changed_at(summary) or _LONG_AGO, summary.header.id), reverse=True

@@ -80,7 +80,7 @@ class Progress:
         if self._bar is not None:
             self._bar.update(done)
 
-    def counting(self, things: Iterable[T]) -> Iterator[T]:
+    def track(self, things: Iterable[T]) -> Iterator[T]:
         """Return things one by one, and show how many were taken."""
         for done, thing in enumerate(things, start=1):
             yield thing

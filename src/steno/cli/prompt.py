@@ -55,7 +55,7 @@ class Surroundings(NamedTuple):
     add_dirs: tuple[Path, ...] = ()
 
     @classmethod
-    def of(
+    def current(
         cls,
         folder: Path,
         project: Path,

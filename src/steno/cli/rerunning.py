@@ -76,8 +76,8 @@ async def _rerun(
         def make(reuse: Reuse) -> Agent:
             return equipment.agent_for(
                 conversation,
-                runner=reuse.runner(Runner(store)),
-                gate=reuse.gate(equipment.gate),
+                runner=reuse.wrap_runner(Runner(store)),
+                gate=reuse.wrap_gate(equipment.gate),
             )
 
         wanted, taken = f"replay-{found.name}", conversation.branches
@@ -90,7 +90,7 @@ async def _rerun(
                 name=name,
                 branch=options.branch,
                 price_of=cache(price_of),
-                watch=aside.watch,
+                watch=aside.on_event,
             )
         finally:
             aside.close()

@@ -25,7 +25,7 @@ from steno.tools import Workspace
 class Words(NamedTuple):
     """What a person says, and what only comes along with it."""
 
-    said: str
+    text: str
     piped: str = ""
     images: tuple[str | bytes, ...] = ()
     """Files and addresses by name, or what was pasted."""
@@ -56,10 +56,10 @@ async def read_words(
     """
     pictures = await asyncio.to_thread(_images, words.images, opened.workspace, place)
     read, servers = opened.inputs.prompt, opened.servers
-    command = parse_command(words.said)
+    command = parse_command(words.text)
     if command is None or command.server not in servers.specs:
         prompt = await asyncio.to_thread(
-            read, words.said, appended=words.piped, images=pictures, mode=mode
+            read, words.text, appended=words.piped, images=pictures, mode=mode
         )
         notes = prompt.notes
         if command is not None:
@@ -70,7 +70,7 @@ async def read_words(
     if words.piped.strip() or pictures:
         rest = await asyncio.to_thread(read, "", appended=words.piped, images=pictures, mode=mode)
         content += rest.message.content
-    return Said(UserMessage(content), origin=words.said.strip())
+    return Said(UserMessage(content), origin=words.text.strip())
 
 
 def say_again(conversation: Conversation | None, mode: RecognitionMode | None) -> Said:
@@ -81,7 +81,7 @@ def say_again(conversation: Conversation | None, mode: RecognitionMode | None) -
             raise Misused("--retry: everything that was said last has been sent")
         return Said(None)
     message = found.message if mode is None else with_mode(found.message, mode)
-    return Said(message, found.noted.get("origin"))
+    return Said(message, found.audit.get("origin"))
 
 
 def with_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:

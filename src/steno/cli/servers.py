@@ -58,9 +58,9 @@ def find_servers(
     gathered = _Gathered(environ)
     for file in reversed(files):  # the later one wins, as with all options
         is_inside = loaded.project in Path(os.path.realpath(file)).parents
-        gathered.take_named(Path(file), elsewhere=None if is_inside else elsewhere)
-    gathered.take(loaded.settings.mcp_servers, elsewhere=elsewhere)
-    gathered.take_project(loaded)
+        gathered.add_named_file(Path(file), elsewhere=None if is_inside else elsewhere)
+    gathered.add(loaded.settings.mcp_servers, elsewhere=elsewhere)
+    gathered.add_project_file(loaded)
     specs = tuple([gathered.specs[name] for name in sorted(gathered.specs)])
     told = [f"{spec.origin}: {spec.name}: {spec.note}" for spec in specs if spec.note]
     return FoundServers(specs, (*gathered.notes, *told))
@@ -75,7 +75,7 @@ class _Gathered:
         self.notes: list[str] = []
         self._environ = environ
 
-    def take(self, specs: Mapping[str, ServerSpec], *, elsewhere: Path | None = None) -> None:
+    def add(self, specs: Mapping[str, ServerSpec], *, elsewhere: Path | None = None) -> None:
         """Take servers; those that do not say where they work are started there, if given."""
         for name, read in specs.items():
             spec = read if read.cwd is not None else replace(read, cwd=elsewhere)
@@ -85,15 +85,15 @@ class _Gathered:
                     f"{spec.origin}: {name}: this server is not used; that of {first.origin} counts"
                 )
 
-    def take_named(self, file: Path, *, elsewhere: Path | None) -> None:
+    def add_named_file(self, file: Path, *, elsewhere: Path | None) -> None:
         table = _table(file, inside=None)
         if table is None:
             raise InvalidValue(f"{file}: there is no such file")
         folder = file.absolute().parent
         specs = _read(table, file, environ=self._environ, base=folder)
-        self.take(specs, elsewhere=elsewhere)
+        self.add(specs, elsewhere=elsewhere)
 
-    def take_project(self, loaded: Loaded) -> None:
+    def add_project_file(self, loaded: Loaded) -> None:
         file = loaded.project / FILE_NAME
         try:
             table = _table(file, inside=loaded.project) or {}
@@ -103,10 +103,10 @@ class _Gathered:
             self.notes.append(str(exc))  # a stranger's slip stops nobody
             return
         if loaded.trusts_project:
-            self.take(self._each(table, file, self._environ))
+            self.add(self._read_each(table, file, self._environ))
             return
         # No variable is looked up: nothing of the environment gets into a stranger's values.
-        strangers = self._each(table, file, {})
+        strangers = self._read_each(table, file, {})
         wanted: list[str] = []
         for name, read in strangers.items():
             spec = replace(read, problem=NOT_TRUSTED, note="")
@@ -117,7 +117,7 @@ class _Gathered:
             way_out = how_to_trust(loaded.project, loaded.user_file)
             self.notes.append(f"{file}: servers not started: {names}; {way_out}")
 
-    def _each(
+    def _read_each(
         self, table: Mapping[str, Any], file: Path, environ: Mapping[str, str]
     ) -> dict[str, ServerSpec]:
         """Read the servers of a project one by one: what only other programs can use stays out."""
@@ -138,9 +138,9 @@ def describe_server(spec: ServerSpec) -> dict[str, Any]:
     """Return what may be known of a server: neither arguments nor variables nor headers."""
     where: dict[str, Any] = {"kind": ""}  # it is only said to be switched off
     if spec.url:
-        where = {"kind": "http", "url": spec.without_secrets(without_secrets(spec.url) or "")}
+        where = {"kind": "http", "url": spec.redact_secrets(without_secrets(spec.url) or "")}
     elif spec.command:
-        command = replace_lone_surrogates(spec.without_secrets(spec.command))
+        command = replace_lone_surrogates(spec.redact_secrets(spec.command))
         where = {"kind": "stdio", "command": command}
     return {**where, "state": state_of(spec), "from": spec.origin}
 

@@ -31,10 +31,10 @@ class Inquiry(NamedTuple):
 
     options: argparse.Namespace
     servers: Servers
-    waiting: Waiting
+    wait_indicator: Waiting
 
     @property
-    def asked(self) -> tuple[Connection, ...]:
+    def connections(self) -> tuple[Connection, ...]:
         """The server that is named on the command line, or all that can be used.
 
         Raises ServerFailed if the one that is named cannot be used.
@@ -47,17 +47,17 @@ class Inquiry(NamedTuple):
         return tuple([self.servers.get(name) for name in names])
 
     @contextmanager
-    def waits_for(self, what: str) -> Generator[None]:
+    def show_wait(self, what: str) -> Generator[None]:
         """Show what is waited for as long as a block lasts."""
-        self.waiting.start(what)
+        self.wait_indicator.start(what)
         try:
             yield
         finally:
-            self.waiting.stop()
+            self.wait_indicator.stop()
 
-    def say(self, text: str) -> None:
+    def print_progress(self, text: str) -> None:
         """Tell something on stderr while the waiting goes on."""
-        self.waiting.clear()
+        self.wait_indicator.clear()
         note(on_one_line(text))
 
 

@@ -61,7 +61,7 @@ def _with_result(store: Store, entry: Entry) -> Entry:
     """Return an entry with the long result that lies beside it, if that can be had."""
     if isinstance(entry.payload, ToolResultMessage) and digests_of(entry.payload):
         with suppress(Missing, Damaged):
-            return replace(entry, payload=store.bring_back(entry.payload))
+            return replace(entry, payload=store.restore_blobs(entry.payload))
     return entry
 
 
@@ -116,7 +116,7 @@ def _passages(message: Message | None, entry: Entry, log: Log) -> list[Passage]:
 def _print_passage(paper: Paper, passage: Passage, *, is_whole: bool) -> None:
     text, omitted = passage.text.rstrip("\n"), ""
     if not is_whole:
-        text, omitted = _shortened(text, may_be_cut=passage.may_be_cut)
+        text, omitted = _shortened(text, may_be_cut=passage.is_detail)
     for line in text.split("\n"):
         paper.line(_INDENT, (line, passage.style)) if line else paper.line()
     if omitted:

@@ -12,7 +12,7 @@ from steno.inputs.mcp.specs import ServerSpec
 def standing(spec: ServerSpec) -> str:
     """Say why a server cannot be used, or that its program is not there, or else nothing of it."""
     if spec.is_usable and spec.command and not _is_there(spec):
-        return f"not found: {spec.without_secrets(spec.command)}"
+        return f"not found: {spec.redact_secrets(spec.command)}"
     return state_of(spec)
 
 

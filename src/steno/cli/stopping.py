@@ -21,23 +21,23 @@ class Stopping:
         assert task is not None
         self._task = task
         self._signals = tuple(signals)
-        self._heard: list[signal.Signals] = []
-        self._listened_to: list[signal.Signals] = []
-        self.in_order: Callable[[], object] = task.cancel
+        self._received: list[signal.Signals] = []
+        self._handled: list[signal.Signals] = []
+        self.on_first_signal: Callable[[], object] = task.cancel
         """What to do about the first signal."""
 
     @property
     def status(self) -> int | None:
         """The exit status that is due; None if nobody wants an end."""
-        return 128 + self._heard[0] if self._heard else None
+        return 128 + self._received[0] if self._received else None
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
         for number in self._signals:
             # Who is started in the background, or by nohup, is to overhear it.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, self._hear, number)
-                self._listened_to.append(number)
+                loop.add_signal_handler(number, self._on_signal, number)
+                self._handled.append(number)
         return self
 
     def __exit__(
@@ -47,12 +47,12 @@ class Stopping:
         traceback: TracebackType | None,
     ) -> None:
         loop = asyncio.get_running_loop()
-        for number in self._listened_to:
+        for number in self._handled:
             loop.remove_signal_handler(number)
 
-    def _hear(self, number: signal.Signals) -> None:
-        self._heard.append(number)
-        if len(self._heard) == 1:
-            self.in_order()
+    def _on_signal(self, number: signal.Signals) -> None:
+        self._received.append(number)
+        if len(self._received) == 1:
+            self.on_first_signal()
         else:
             self._task.cancel()

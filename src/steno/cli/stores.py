@@ -92,7 +92,7 @@ def _convert(options: argparse.Namespace) -> int:
     left_out = len(wanted) - copied
     told = f"{counted(copied, 'session', 'sessions')} copied"
     print(told + (f", {left_out:,} left out" if left_out else ""))
-    return troubles.tell()
+    return troubles.report()
 
 
 def _copy(source: Store, target: Store, sessions: list[str], troubles: Troubles) -> int:
@@ -131,7 +131,7 @@ def _collect(options: argparse.Namespace) -> int:
             _find_unreadable(store, troubles)
             if not troubles:
                 raise  # it is not in a session
-            return troubles.tell()
+            return troubles.report()
     print(f"{freed:,} bytes freed")
     return 0
 
@@ -139,8 +139,8 @@ def _collect(options: argparse.Namespace) -> int:
 def _find_unreadable(store: Store, troubles: Troubles) -> None:
     headers = headers_of(store, troubles)
     with progress("reading sessions", len(headers)) as shown:
-        for header in shown.counting(headers):
-            with troubles.passing_over(header.id):
+        for header in shown.track(headers):
+            with troubles.skip_unreadable(header.id):
                 for _ in store.records(header.id):
                     pass
 
@@ -152,7 +152,7 @@ def _info(options: argparse.Namespace) -> int:
         blobs = list(store.blobs())
     described = {
         "store": str(address),
-        "there": address.is_there,
+        "there": address.exists,
         "sessions": len(summaries) + len(troubles.sessions),
         "entries": sum(summary.entries for summary in summaries),
         "blobs": len(blobs),
@@ -163,7 +163,7 @@ def _info(options: argparse.Namespace) -> int:
         print_object(msgspec.json.encode(described))
     else:
         _print_info(described)
-    return troubles.tell()
+    return troubles.report()
 
 
 def _print_info(described: dict[str, Any]) -> None:
@@ -183,7 +183,7 @@ def _print_info(described: dict[str, Any]) -> None:
 
 def _size(address: Address) -> int | None:
     """Return how much room a store takes on disk; None where it is on a server or not there."""
-    place = address.place
+    place = address.location
     if not isinstance(place, Path) or not place.exists():
         return None
     beside = (place.with_name(f"{place.name}{ending}") for ending in ("", "-wal", "-shm"))

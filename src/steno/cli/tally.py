@@ -22,7 +22,7 @@ class Tally:
         self._message: AssistantMessage | None = None
         self._unrecorded: list[str] = []
 
-    def watch(self, event: LoopEvent) -> None:
+    def on_event(self, event: LoopEvent) -> None:
         """Take note of an event."""
         match event:
             case TurnStarted(number):

@@ -56,7 +56,7 @@ class Teller(Protocol):
         """Tell what is about to begin."""
         ...
 
-    def watch(self, event: LoopEvent) -> None:
+    def on_event(self, event: LoopEvent) -> None:
         """Tell what happened."""
         ...
 
@@ -76,49 +76,49 @@ class Aside:
     def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
         """Take whether nobody wants to know, or somebody wants to know everything."""
         self._is_quiet = quiet
-        self._folding = None if verbose else Folding()
-        self._waiting = Waiting(is_shown=not quiet)
-        self._about: About | None = None
+        self._ignored_fields = None if verbose else Folding()
+        self._wait_indicator = Waiting(is_shown=not quiet)
+        self._run: About | None = None
 
     def prepare(self, what: str) -> None:
         """Say what is done, if it takes long."""
-        self._waiting.start(what)
+        self._wait_indicator.start(what)
 
     def begin(self, about: About) -> None:
         """Say who answers, and what to ask for to go on."""
-        self._waiting.stop()
-        self._about = about
+        self._wait_indicator.stop()
+        self._run = about
         kept = "no session" if about.session is None else f"session {about.session}"
         self._line(f"{about.model} · {about.mode} mode · {kept}")
 
-    def watch(self, event: LoopEvent) -> None:
+    def on_event(self, event: LoopEvent) -> None:
         """Show calls and notices, and what is being waited for."""
-        if self._folding is not None:
-            if isinstance(event, Notice) and self._folding.takes(event):
+        if self._ignored_fields is not None:
+            if isinstance(event, Notice) and self._ignored_fields.absorb(event):
                 return
-            if told := self._folding.told():
+            if told := self._ignored_fields.summary():
                 self._line(f"! {told}")
         match event:
             case TurnStarted():
-                model = "the model" if self._about is None else self._about.model
-                self._waiting.start(f"waiting for {model}")
+                model = "the model" if self._run is None else self._run.model
+                self._wait_indicator.start(f"waiting for {model}")
             case CallStarted(call):
                 self._line(f"→ {call.name} {call.arguments}")
-                self._waiting.start(call.name)
+                self._wait_indicator.start(call.name)
             case CallEnded(call, result):
-                self._waiting.stop()
+                self._wait_indicator.stop()
                 if result.outcome is not Outcome.OK:
                     self._line(f"✗ {call.name}: {result.outcome}: {result.text}")
             case Notice():
                 self._line(f"! {event.text}", most=_LONGEST_NOTICE)
             case Asked() | RunEnded():
-                self._waiting.stop()
+                self._wait_indicator.stop()
             case _:
                 pass
 
     def end(self, result: RunResult) -> None:
         """Say so if it did not come to its end."""
-        is_kept = self._about is not None and self._about.session is not None
+        is_kept = self._run is not None and self._run.session is not None
         if result.ending is Ending.INTERRUPTED and is_kept:
             self._line("! interrupted; -c goes on")
         elif result.ending is Ending.DONE and result.reason:
@@ -126,11 +126,11 @@ class Aside:
 
     def close(self) -> None:
         """Wait for nothing any more."""
-        self._waiting.stop()
+        self._wait_indicator.stop()
 
     def _line(self, text: str, *, most: int = _WIDTH) -> None:
         if not self._is_quiet:
-            self._waiting.clear()
+            self._wait_indicator.clear()
             print(cut(on_one_line(text), most), file=sys.stderr)
 
 
@@ -140,32 +140,32 @@ class TextTeller:
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
         """Take whether only the answer counts, or everything."""
-        self._aside = Aside(quiet=quiet, verbose=verbose)
-        self._screen = Screen() if sys.stdout.isatty() else None
+        self._stderr = Aside(quiet=quiet, verbose=verbose)
+        self._stdout = Screen() if sys.stdout.isatty() else None
 
     def prepare(self, what: str) -> None:
         """Say what is done, if it takes long."""
-        self._aside.prepare(what)
+        self._stderr.prepare(what)
 
     def begin(self, about: About) -> None:
         """Say who answers."""
-        self._aside.begin(about)
+        self._stderr.begin(about)
 
-    def watch(self, event: LoopEvent) -> None:
+    def on_event(self, event: LoopEvent) -> None:
         """Print what is said on a terminal, and tell about the rest."""
-        if self._screen is not None:
+        if self._stdout is not None:
             if isinstance(event, TextDelta):
-                self._aside.close()
-                self._screen.say(event.text)
+                self._stderr.close()
+                self._stdout.write(event.text)
             elif isinstance(event, Recorded | CallStarted | CallEnded | CallOutput | Notice):
-                self._screen.end_line()
-        self._aside.watch(event)
+                self._stdout.end_line()
+        self._stderr.on_event(event)
 
     def end(self, result: RunResult) -> None:
         """Print the answer, unless it was read already."""
         self.close()
-        self._aside.end(result)
-        if self._screen is None and result.text:
+        self._stderr.end(result)
+        if self._stdout is None and result.text:
             end = "" if result.text.endswith("\n") else "\n"
             with writing("stdout"):
                 sys.stdout.buffer.write((result.text + end).encode())
@@ -173,6 +173,6 @@ class TextTeller:
 
     def close(self) -> None:
         """Leave the cursor at the beginning of a line."""
-        self._aside.close()
-        if self._screen is not None:
-            self._screen.end_line()
+        self._stderr.close()
+        if self._stdout is not None:
+            self._stdout.end_line()

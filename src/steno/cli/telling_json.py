@@ -40,24 +40,24 @@ class JsonTeller:
     def __init__(self, *, streams: bool, quiet: bool = False, verbose: bool = False) -> None:
         """Take how much is wanted. Who reads events needs no lines on stderr."""
         self._streams = streams
-        self._aside = Aside(quiet=quiet or streams, verbose=verbose)
-        self._about: About | None = None
+        self._stderr = Aside(quiet=quiet or streams, verbose=verbose)
+        self._run: About | None = None
         self._denied: list[dict[str, Any]] = []
 
     def prepare(self, what: str) -> None:
         """Say what is done, if it takes long."""
-        self._aside.prepare(what)
+        self._stderr.prepare(what)
 
     def begin(self, about: About) -> None:
         """Say what is about to begin."""
-        self._about = about
-        self._aside.begin(about)
+        self._run = about
+        self._stderr.begin(about)
         if self._streams:
             _print_line({"type": "session", **about._asdict()})
 
-    def watch(self, event: LoopEvent) -> None:
+    def on_event(self, event: LoopEvent) -> None:
         """Print an event, and remember what was denied."""
-        self._aside.watch(event)
+        self._stderr.on_event(event)
         if isinstance(event, CallEnded) and event.result.outcome is Outcome.DENIED:
             denial = {"call_id": event.call.id, "tool": event.call.name}
             self._denied.append({**denial, "reason": event.result.text})
@@ -68,13 +68,13 @@ class JsonTeller:
     def end(self, result: RunResult) -> None:
         """Print what came of it."""
         self.close()
-        self._aside.end(result)
-        assert self._about is not None
-        _print_line({**result_object(result, self._about), "denied": self._denied})
+        self._stderr.end(result)
+        assert self._run is not None
+        _print_line({**result_object(result, self._run), "denied": self._denied})
 
     def close(self) -> None:
         """Leave nothing on the terminal."""
-        self._aside.close()
+        self._stderr.close()
 
 
 def event_object(event: LoopEvent) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ def uncovered(event: CallEnded, tools: Mapping[str, Tool], allow: Sequence[Rule]
     is_unasked = result.outcome is Outcome.DENIED and NOBODY in result.text
     if tool is None or not isinstance(call, ToolCall) or not is_unasked:
         return None
-    about = [rule for rule in allow if rule.is_about(call.name)]
+    about = [rule for rule in allow if rule.names_tool(call.name)]
     left = [
         subject.strip()
         for subject in tool.subjects(call)

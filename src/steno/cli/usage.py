@@ -129,7 +129,7 @@ def _usage(options: argparse.Namespace) -> int:
         )
     elif not troubles:
         note("no model has said how many tokens it used")
-    return troubles.tell()
+    return troubles.report()
 
 
 # -- adding up -------------------------------------------------------------------------------
@@ -142,8 +142,8 @@ def _turns(store: Store, headers: list[Header], named: list[str], troubles: Trou
     sessions += [id for id in named if id not in families]
     turns: dict[tuple[str, str], Turn] = {}
     with progress("reading sessions", len(sessions)) as shown:
-        for session in shown.counting(sessions):
-            with troubles.passing_over(session):
+        for session in shown.track(sessions):
+            with troubles.skip_unreadable(session):
                 entries = (record.entry for record in store.records(session))
                 for id, turn in turns_among(session, filter(None, entries)):
                     turns.setdefault((families.get(session, session), id), turn)
@@ -166,7 +166,7 @@ def turns_among(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, T
         nodes[entry.id] = node = Node(entry, nodes.get(entry.parent), None)
         payload = entry.payload
         if isinstance(payload, AssistantMessage | Compaction) and payload.usage is not None:
-            model = node.in_force.model or ""
+            model = node.settings.model or ""
             price = _price_on(model, None if entry.time is None else _midday(entry.time))
             cost = None if price is None else cost_of(payload.usage, price)
             yield entry.id, Turn(session, entry.time, model, payload.usage, cost)

@@ -41,7 +41,7 @@ class Passage(NamedTuple):
 
     text: str
     style: str = ""
-    may_be_cut: bool = False
+    is_detail: bool = False
     """Whether it is there to be looked up, rather than to be read."""
 
 
@@ -62,7 +62,7 @@ def passages_of(message: Message) -> Iterator[Passage]:
     for block in message.content:
         passage = _passage_of_block(block)
         if isinstance(message, ToolResultMessage):
-            passage = passage._replace(may_be_cut=True)
+            passage = passage._replace(is_detail=True)
         if passage.text:
             yield passage
     if isinstance(message, ToolResultMessage) and message.failure is not None:
@@ -70,7 +70,7 @@ def passages_of(message: Message) -> Iterator[Passage]:
         if failure.message != message.text:
             yield Passage(printable(failure.message), "red")
         if failure.traceback:
-            yield Passage(printable(failure.traceback), "dim", may_be_cut=True)
+            yield Passage(printable(failure.traceback), "dim", is_detail=True)
     if isinstance(message, AssistantMessage) and (stopped := unusual_stop(message)):
         yield Passage(f"[{stopped}]", "yellow")
 
@@ -80,7 +80,7 @@ def _passage_of_block(block: Block) -> Passage:
         case Text():
             return Passage(printable(block.text))
         case Thinking():
-            return Passage(thoughts_of(block), "dim", may_be_cut=True)
+            return Passage(thoughts_of(block), "dim", is_detail=True)
         case ToolCall() | InvalidToolCall():
             return _passage_of_call(block)
         case Image(source=ImageBlob(sha256=sha256)):
@@ -89,7 +89,7 @@ def _passage_of_block(block: Block) -> Passage:
             return Passage(f"[{called(block)}]", "cyan")
         case Resource():
             text = f"\n{printable(block.text)}" if block.text else ""
-            return Passage(f"[{called(block)}]{text}", "cyan", may_be_cut=True)
+            return Passage(f"[{called(block)}]{text}", "cyan", is_detail=True)
         case Opaque():
             return Passage(f"[{not_understood(block)}]", "dim")
         case _:
@@ -101,8 +101,8 @@ def _passage_of_call(call: ToolCall | InvalidToolCall) -> Passage:
         f"→ {on_one_line(outside_name(call))} ({on_one_line(call.id)}) {printable(call.arguments)}"
     )
     if isinstance(call, ToolCall):
-        return Passage(shown, "green", may_be_cut=True)
-    return Passage(f"{shown} [invalid: {on_one_line(call.reason)}]", "red", may_be_cut=True)
+        return Passage(shown, "green", is_detail=True)
+    return Passage(f"{shown} [invalid: {on_one_line(call.reason)}]", "red", is_detail=True)
 
 
 # -- everything else -------------------------------------------------------------------------

@@ -19,7 +19,7 @@ class Document(Value, frozen=True, tag_field="version", tag=FORMAT_VERSION, kw_o
     """A header and the entries of a conversation."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id"})
-    refusal: ClassVar[type[InvalidValue]] = InvalidDocument
+    error_class: ClassVar[type[InvalidValue]] = InvalidDocument
 
     id: str | None = None
     created_at: datetime | None = None

@@ -61,7 +61,7 @@ def _members(value: Value) -> list[bytes]:
     members: list[bytes] = []
     if config.tag_field is not None:
         members.append(_member(config.tag_field, config.tag))
-    members += [_member(name, part) for name, part in value.set_fields() if name != "unknown"]
+    members += [_member(name, part) for name, part in value.non_default_fields() if name != "unknown"]
     if value.unknown:
         members.append(value.unknown.text.encode())
     return members

@@ -64,9 +64,9 @@ class _Body(NamedTuple):
     """Where those begin that are to be sent."""
     changes: tuple[Change, ...] = ()
     """What had to be repaired."""
-    cut: int = 0
+    first_kept: int = 0
     """Where they begin among what was said."""
-    taken: int = 0
+    final_count: int = 0
     """How much of what was said is in it for good; -1 if the next build has to begin anew."""
 
 
@@ -93,7 +93,7 @@ class ContextBuilder:
         self._count = count
         self._mode_notes = mode_notes
         self._settings: _Settings | None = None
-        self._begin(Target())
+        self._reset(Target())
 
     def build(
         self,
@@ -111,9 +111,9 @@ class ContextBuilder:
         """
         self._read(entries, target, bring_back)
         settings = self._settings_for(target, tuple(tools))
-        head, body = self._head(), self._take_over()
-        line, start = self._line, body.start
-        line.begin_at(start)
+        head, body = self._head(), self._update_window()
+        line, start = self._window, body.start
+        line.set_start(start)
         fixed = settings.tokens + head.tokens
         fits, room = True, None
         if target.resource_tokens is not None:
@@ -121,14 +121,14 @@ class ContextBuilder:
         if target.context_tokens is not None:
             room = target.context_tokens - _reserve(target, target.context_tokens) - fixed
             fits = self._fit(start, room)
-        sent = self._send(head, line.first(start))
+        sent = self._lay_out_messages(head, line.first_kept(start))
         if not sent.messages:
             raise InvalidRequest("context: there is nothing to send; append a message first")
         changes = chain(
             settings.changes,
             head.changes,
             body.changes,
-            self._fold.changes(),
+            self._branch.changes(),
             line.changes(start),
         )
         return Built(
@@ -136,7 +136,7 @@ class ContextBuilder:
             changes=tuple(changes),
             tokens=fixed + line.tokens(start),
             sources=Prefix(sent.ids),
-            wants_compaction=line.gap is not None or not fits,
+            wants_compaction=line.omitted is not None or not fits,
             is_over_budget=not fits,
             last_tokens=line.last_tokens(start),
             room=room,
@@ -144,39 +144,39 @@ class ContextBuilder:
 
     # -- entries -----------------------------------------------------------------------------
 
-    def _begin(self, target: Target) -> None:
-        self._fold = Fold(vision=target.vision)
-        self._line = Line(self._count)
-        self._profile = _profile_of(target)
+    def _reset(self, target: Target) -> None:
+        self._branch = Fold(vision=target.vision)
+        self._window = Line(self._count)
+        self._layout = _profile_of(target)
         self._ends: tuple[Entry, Entry] | None = None
         """The first and the last entry that were read."""
         self._read_so_far = 0
-        self._repaired: _Body | None = None
+        self._last_repair: _Body | None = None
         self._last_head: tuple[object, _Head] = (None, _Head())
-        self._sent: _Sent | None = None
+        self._last_sent: _Sent | None = None
 
     def _read(
         self, entries: Sequence[Entry], target: Target, bring_back: _BringBack | None
     ) -> None:
         """Read what is new; all of it if this is not what was read before with more behind it."""
-        if not self._goes_on(entries, target):
-            self._begin(target)
-        fold = self._fold
+        if not self._is_continuation(entries, target):
+            self._reset(target)
+        fold = self._branch
         try:
             for entry in entries[self._read_so_far :]:
                 fold.read(entry, None if bring_back is None else _whole(entry, bring_back))
         except BaseException:
-            self._begin(target)  # what was read half-way is not used again
+            self._reset(target)  # what was read half-way is not used again
             raise
         self._read_so_far = len(entries)
         self._ends = (entries[0], entries[-1]) if entries else None
 
-    def _goes_on(self, entries: Sequence[Entry], target: Target) -> bool:
+    def _is_continuation(self, entries: Sequence[Entry], target: Target) -> bool:
         """Tell whether entries begin with those that were read.
 
         An entry names its parent, so what came before the last one is the same if it is.
         """
-        if self._profile != _profile_of(target):
+        if self._layout != _profile_of(target):
             return False
         count, ends = self._read_so_far, self._ends
         if ends is None:
@@ -185,50 +185,50 @@ class ContextBuilder:
 
     # -- messages ----------------------------------------------------------------------------
 
-    def _take_over(self) -> _Body:
+    def _update_window(self) -> _Body:
         """Bring what was read onto the line, repaired where that is needed."""
-        fold, line, last = self._fold, self._line, self._repaired
+        fold, line, last = self._branch, self._window, self._last_repair
         if not fold.needs_repair:
-            start = fold.stale_from if last is None else 0
-            line.take(start, fold.said[start:], fold.ids[start:])
-            self._repaired, body = None, _Body(fold.cut)
-        elif last is not None and last.cut == fold.cut and fold.is_sound_from(last.taken):
+            start = fold.changed_from if last is None else 0
+            line.replace_from(start, fold.messages[start:], fold.ids[start:])
+            self._last_repair, body = None, _Body(fold.first_kept)
+        elif last is not None and last.first_kept == fold.first_kept and fold.is_ordered_from(last.final_count):
             # Nothing that is in order changes what a repair made of what came before it.
-            line.take(len(line.messages), fold.said[last.taken :], fold.ids[last.taken :])
-            self._repaired = body = last._replace(taken=len(fold.said))
+            line.replace_from(len(line.messages), fold.messages[last.final_count :], fold.ids[last.final_count :])
+            self._last_repair = body = last._replace(final_count=len(fold.messages))
         else:
-            self._repaired = body = self._repair()
-        fold.settle()
+            self._last_repair = body = self._repair()
+        fold.clear_changed()
         return body
 
     def _repair(self) -> _Body:
         """Bring everything onto the line anew, as a provider would accept it."""
-        fold = self._fold
-        said, ids = fold.everything()
+        fold = self._branch
+        said, ids = fold.messages_with_pending()
         repaired, issues = repair(said)
-        self._line.take(0, repaired, sources_of(said, ids))
-        turns = sum(1 for message in said[: fold.cut] if not isinstance(message, ToolResultMessage))
-        changes = [repair_change(issue, ids) for issue in issues if issue.position >= fold.cut]
+        self._window.replace_from(0, repaired, sources_of(said, ids))
+        turns = sum(1 for message in said[: fold.first_kept] if not isinstance(message, ToolResultMessage))
+        changes = [repair_change(issue, ids) for issue in issues if issue.position >= fold.first_kept]
         # A call that waits may still be answered, and a new id may turn out to be taken.
-        is_final = not fold.is_waiting and not any(
+        is_final = not fold.has_outstanding_calls and not any(
             issue.code is OrderCode.CALL_ID_REPEATED for issue in issues
         )
         return _Body(
             start=position_of_turn(repaired, turns),
             changes=tuple(changes),
-            cut=fold.cut,
-            taken=len(fold.said) if is_final else -1,
+            first_kept=fold.first_kept,
+            final_count=len(fold.messages) if is_final else -1,
         )
 
     def _head(self) -> _Head:
         """Return what stands first; the same values as before unless something else is to be said."""
-        fold = self._fold
-        systems = tuple(fold.said[: fold.lead])
+        fold = self._branch
+        systems = tuple(fold.messages[: fold.system_count])
         key = (systems, fold.mode, fold.mode_id, fold.summary)
         if self._last_head[0] == key:
             return self._last_head[1]
         messages: list[Message] = [*systems]
-        ids: list[str | None] = [*fold.ids[: fold.lead]]
+        ids: list[str | None] = [*fold.ids[: fold.system_count]]
         changes: list[Change] = []
         note = self._mode_notes.get(fold.mode, "")
         if note.strip():
@@ -255,24 +255,24 @@ class ContextBuilder:
 
     def _fit(self, start: int, room: int) -> bool:
         """Make what is on the line fit into so many tokens. Tell whether it does."""
-        fit = partial(self._line.fit, start, room, save=partial(self._save, start))
+        fit = partial(self._window.fit, start, room, save=partial(self._reduce_resources, start))
         if fit():
             return True
         # What the person points at just now is shortened only if it is that which does not fit.
-        return self._save(start, self._line.tokens(start) - room, 0, of_last=True) and fit()
+        return self._reduce_resources(start, self._window.tokens(start) - room, 0, of_last=True) and fit()
 
     def _limit_resources(self, start: int, most: int) -> None:
         """Show no more of resources than so many tokens."""
         for of_last, spare in ((False, spare_in(most)), (True, 0)):
-            shown = range(self._first_shown(start), len(self._fold.said))
-            tokens = self._fold.shelf.tokens(shown, self._count)
+            shown = range(self._first_sent(start), len(self._branch.messages))
+            tokens = self._branch.resources.tokens(shown, self._count)
             if tokens > most:
-                self._save(start, tokens - most, spare, of_last=of_last)
+                self._reduce_resources(start, tokens - most, spare, of_last=of_last)
 
-    def _save(self, start: int, excess: int, spare: int, *, of_last: bool = False) -> bool:
+    def _reduce_resources(self, start: int, excess: int, spare: int, *, of_last: bool = False) -> bool:
         """Show less of resources to save tokens: of what was said before, or last. Tell if that helps."""
-        fold, first, last = self._fold, self._first_shown(start), self._fold.last_asked
-        less = fold.shelf.less(
+        fold, first, last = self._branch, self._first_sent(start), self._branch.last_user_position
+        less = fold.resources.choose_reductions(
             range(max(first, last), last + 1) if of_last else range(first, last),
             (Extent.SHORTENED,) if of_last else (Extent.SHORTENED, Extent.LEFT_OUT),
             count=self._count,
@@ -280,27 +280,27 @@ class ContextBuilder:
             spare=spare,
         )
         if less:
-            fold.show_less(less)
-            self._take_over()
+            fold.reduce_resources(less)
+            self._update_window()
         return bool(less)
 
-    def _first_shown(self, start: int) -> int:
+    def _first_sent(self, start: int) -> int:
         """Return where among what was said those begin that are sent, but for results."""
-        fold, line = self._fold, self._line
-        first = line.first(start)
+        fold, line = self._branch, self._window
+        first = line.first_kept(start)
         if first == start:
-            return fold.cut
+            return fold.first_kept
         entry_id = line.ids[first] if first < len(line.ids) else None
         position = None if entry_id is None else fold.position_of(entry_id)
-        return len(fold.said) if position is None else position
+        return len(fold.messages) if position is None else position
 
-    def _send(self, head: _Head, first: int) -> _Sent:
+    def _lay_out_messages(self, head: _Head, first: int) -> _Sent:
         """Lay out what is to be sent, behind as much of what was sent last as still holds."""
-        line, last = self._line, self._sent
-        gap, kept = line.gap, first
+        line, last = self._window, self._last_sent
+        gap, kept = line.omitted, first
         if last is not None and last.first == first and last.head is head and last.gap is gap:
             # To copy these is all that a turn costs more in a long conversation.
-            kept = max(first, line.stale_from)
+            kept = max(first, line.changed_from)
             end = len(head.messages) + (gap is not None) + kept - first
             messages, ids = last.messages[:end], last.ids
             if end != len(ids):
@@ -309,11 +309,11 @@ class ContextBuilder:
             messages, ids = head.messages, [*head.ids]
         else:
             messages, ids = (*head.messages, gap.note), [*head.ids, None]
-        line.settle()
+        line.clear_changed()
         messages += tuple(line.messages[kept:])
         ids += line.ids[kept:]
-        self._sent = _Sent(head, gap, first, messages, ids)
-        return self._sent
+        self._last_sent = _Sent(head, gap, first, messages, ids)
+        return self._last_sent
 
     # -- everything else ---------------------------------------------------------------------
 

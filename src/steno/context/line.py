@@ -53,60 +53,60 @@ class Line:
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str | None]] = []
         """The entry that each message is from."""
-        self.gap: Gap | None = None
-        self.stale_from = 0
+        self.omitted: Gap | None = None
+        self.changed_from = 0
         """Where the messages begin that are new or were changed since `settle`."""
         self._count = count
-        self._sums = [0]
+        self._token_sums = [0]
         """How many tokens the messages before each position take."""
         self._shortened_to = 0
         """Results before this position are shortened."""
         self._shortened: Final[dict[int, Change]] = {}
 
-    def take(self, start: int, messages: Sequence[Message], ids: Sequence[str | None]) -> None:
+    def replace_from(self, start: int, messages: Sequence[Message], ids: Sequence[str | None]) -> None:
         """Take over messages, to stand from a position on; what stood there before is dropped."""
-        self.stale_from = min(self.stale_from, start)
-        dropped, sizes = self.messages[start:], self._sizes(start)
+        self.changed_from = min(self.changed_from, start)
+        dropped, sizes = self.messages[start:], self._message_sizes(start)
         known = dict(zip(map(id, dropped), sizes, strict=True))
-        del self.messages[start:], self.ids[start:], self._sums[start + 1 :]
+        del self.messages[start:], self.ids[start:], self._token_sums[start + 1 :]
         for message in messages:
             tokens = known.get(id(message)) or message_tokens(message, self._count)
             self.messages.append(message)
-            self._sums.append(self._sums[-1] + tokens)
+            self._token_sums.append(self._token_sums[-1] + tokens)
         self.ids.extend(ids)
         if start < self._shortened_to:
             for position in [position for position in self._shortened if position >= start]:
                 del self._shortened[position]
             self._shorten(start, min(self._shortened_to, len(self.messages)), excess=inf)
 
-    def settle(self) -> None:
+    def clear_changed(self) -> None:
         """Take note that everything so far was taken over."""
-        self.stale_from = len(self.messages)
+        self.changed_from = len(self.messages)
 
-    def begin_at(self, start: int) -> None:
+    def set_start(self, start: int) -> None:
         """Take note where those begin that are to be sent; what was left out may have to come back."""
-        if self.gap is not None and not self._holds(self.gap, start):
-            self.gap = None
+        if self.omitted is not None and not self._is_still_valid(self.omitted, start):
+            self.omitted = None
 
-    def first(self, start: int) -> int:
+    def first_kept(self, start: int) -> int:
         """Return where the messages begin that are not left out."""
-        return start if self.gap is None else self.gap.end
+        return start if self.omitted is None else self.omitted.end
 
     def tokens(self, start: int) -> int:
         """Return how many tokens the messages from a position on take, without what is left out."""
-        note = 0 if self.gap is None else self.gap.tokens
-        return note + self._sums[-1] - self._sums[self.first(start)]
+        note = 0 if self.omitted is None else self.omitted.tokens
+        return note + self._token_sums[-1] - self._token_sums[self.first_kept(start)]
 
     def last_tokens(self, start: int) -> int:
         """Return how many the last message takes, with the calls that it answers or makes."""
         last = max(start, start_of_last(self.messages, 1))
-        return self._sums[-1] - self._sums[last]
+        return self._token_sums[-1] - self._token_sums[last]
 
     def changes(self, start: int) -> list[Change]:
         """Return what was done to save room, from a position on."""
-        first = self.first(start)
+        first = self.first_kept(start)
         found = [change for position, change in self._shortened.items() if position >= first]
-        if self.gap is None:
+        if self.omitted is None:
             return found
         what = counted_messages(first - start)
         explanation = f"left out to save room, with what came before: {what}"
@@ -125,13 +125,13 @@ class Line:
         if excess <= 0:
             return True
         spare = spare_in(room)
-        begin = max(self.first(start), self._shortened_to)
+        begin = max(self.first_kept(start), self._shortened_to)
         self._shorten(begin, start_of_last(self.messages, KEPT_GROUPS), excess=excess + spare)
         if (excess := self.tokens(start) - room) > 0:
             save(excess, spare)
-        return self.tokens(start) <= room or self._leave_out(start, room=room, spare=spare)
+        return self.tokens(start) <= room or self._omit_oldest(start, room=room, spare=spare)
 
-    def _holds(self, gap: Gap, start: int) -> bool:
+    def _is_still_valid(self, gap: Gap, start: int) -> bool:
         """Tell whether what was left out can stay so: a repair may have moved messages."""
         return (
             gap.start == start
@@ -139,14 +139,14 @@ class Line:
             and not isinstance(self.messages[gap.end], ToolResultMessage)
         )
 
-    def _sizes(self, start: int) -> list[int]:
-        return [after - before for before, after in pairwise(self._sums[start:])]
+    def _message_sizes(self, start: int) -> list[int]:
+        return [after - before for before, after in pairwise(self._token_sums[start:])]
 
     def _shorten(self, start: int, end: int, *, excess: float) -> None:
         """Shorten the results between two positions, until so many tokens are saved."""
         if start >= end:
             return
-        sizes = self._sizes(start)
+        sizes = self._message_sizes(start)
         position = start
         while position < end and excess > 0:
             message = self.messages[position]
@@ -155,7 +155,7 @@ class Line:
                 excess -= sizes[position - start] - tokens
                 sizes[position - start] = tokens
                 self.messages[position] = short
-                self.stale_from = min(self.stale_from, position)
+                self.changed_from = min(self.changed_from, position)
                 self._shortened[position] = Change(
                     code=ChangeCode.SHORTENED,
                     explanation="an old tool result: the middle of it is left out to save room",
@@ -163,19 +163,19 @@ class Line:
                 )
             position += 1
         self._shortened_to = max(self._shortened_to, position)
-        self._sums[start:] = accumulate(sizes, initial=self._sums[start])
+        self._token_sums[start:] = accumulate(sizes, initial=self._token_sums[start])
 
-    def _leave_out(self, start: int, *, room: int, spare: int) -> bool:
+    def _omit_oldest(self, start: int, *, room: int, spare: int) -> bool:
         """Leave out the oldest groups, if the last one fits at all. Tell whether it does."""
-        total, last = self._sums[-1], max(start, start_of_last(self.messages, 1))
+        total, last = self._token_sums[-1], max(start, start_of_last(self.messages, 1))
         note = message_tokens(left_out_message(last), self._count)
-        if last == start or total - self._sums[last] + note > room:
+        if last == start or total - self._token_sums[last] + note > room:
             return False
-        end = min(bisect_left(self._sums, total + note + spare - room), last)
+        end = min(bisect_left(self._token_sums, total + note + spare - room), last)
         while isinstance(self.messages[end], ToolResultMessage):
             end += 1  # the last group does not begin with one
         message = left_out_message(end - start)
-        self.gap = Gap(start, end, message, message_tokens(message, self._count))
+        self.omitted = Gap(start, end, message, message_tokens(message, self._count))
         return True
 
 

@@ -20,7 +20,7 @@ Place: TypeAlias = tuple[int, int]
 class _Copy(NamedTuple):
     """A resource at one place."""
 
-    held: HeldResource
+    resource: HeldResource
     extent: Extent
 
 
@@ -31,17 +31,17 @@ class Shelf:
     def __init__(self) -> None:
         """Start with nothing."""
         self._copies: Final[dict[int, dict[int, _Copy]]] = {}
-        self._used: Final[dict[tuple[str, str], int]] = {}
+        self._last_used: Final[dict[tuple[str, str], int]] = {}
         """The number of the last entry that points at each, or tells what it is."""
         self._latest: Final[dict[tuple[str, str], Place]] = {}
         self._tokens: Final[dict[Place, int]] = {}
 
-    def use(self, block: object, number: int) -> None:
+    def mark_used(self, block: object, number: int) -> None:
         """Take note that the entry of a number is about a block, should that be a resource."""
         if isinstance(block, Resource):
-            self._used[block.server, block.uri] = number
+            self._last_used[block.server, block.uri] = number
 
-    def put(
+    def set_resources(
         self, position: int, resources: Mapping[int, HeldResource], extents: Mapping[int, Extent]
     ) -> None:
         """Take what a message holds now, in place of what it held."""
@@ -54,13 +54,13 @@ class Shelf:
             for block, held in resources.items()
         }
         for block, held in resources.items():
-            self._latest[held.name] = max((position, block), self._latest.get(held.name, (0, 0)))
+            self._latest[held.key] = max((position, block), self._latest.get(held.key, (0, 0)))
 
     def tokens(self, positions: range, count: Count) -> int:
         """Return how many tokens it takes in the messages at these positions."""
-        return sum([self._size(place, copy, count) for place, copy in self._within(positions)])
+        return sum([self._copy_tokens(place, copy, count) for place, copy in self._within(positions)])
 
-    def less(
+    def choose_reductions(
         self,
         positions: range,
         extents: Iterable[Extent],
@@ -74,8 +74,8 @@ class Shelf:
         What goes to the first of the extents is enough if that saves the excess, and goes on until
         there is some to spare; only then is the next one tried.
         """
-        shown = sorted(self._within(positions), key=self._rank)
-        sizes = {place: self._size(place, copy, count) for place, copy in shown}
+        shown = sorted(self._within(positions), key=self._removal_rank)
+        sizes = {place: self._copy_tokens(place, copy, count) for place, copy in shown}
         chosen: dict[Place, Extent] = {}
         for extent in extents:
             if excess <= 0:
@@ -85,7 +85,7 @@ class Shelf:
                     break
                 if copy.extent >= extent:
                     continue
-                tokens = _tokens_of(copy.held, extent, count)
+                tokens = _tokens_of(copy.resource, extent, count)
                 if tokens < sizes[place]:
                     excess -= sizes[place] - tokens
                     chosen[place], sizes[place] = extent, tokens
@@ -99,17 +99,17 @@ class Shelf:
             for block, copy in copies.items()
         ]
 
-    def _rank(self, at: tuple[Place, _Copy]) -> tuple[bool, int, Place]:
+    def _removal_rank(self, at: tuple[Place, _Copy]) -> tuple[bool, int, Place]:
         """Return what sorts to the front what is missed least."""
         place, copy = at
-        name = copy.held.name
-        return self._latest[name] == place, self._used[name], place
+        name = copy.resource.key
+        return self._latest[name] == place, self._last_used[name], place
 
-    def _size(self, place: Place, copy: _Copy, count: Count) -> int:
+    def _copy_tokens(self, place: Place, copy: _Copy, count: Count) -> int:
         if place not in self._tokens:
-            self._tokens[place] = _tokens_of(copy.held, copy.extent, count)
+            self._tokens[place] = _tokens_of(copy.resource, copy.extent, count)
         return self._tokens[place]
 
 
 def _tokens_of(held: HeldResource, extent: Extent, count: Count) -> int:
-    return sum([block_tokens(block, count) for block in held.shown(extent)])
+    return sum([block_tokens(block, count) for block in held.blocks_for(extent)])

@@ -42,19 +42,19 @@ class Extent(IntEnum):
 class HeldResource(NamedTuple):
     """A resource in a message of the person, and what it turned out to be."""
 
-    pointer: Resource
+    reference: Resource
     content: tuple[Block, ...]
     is_resolved: bool
 
     @property
-    def name(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, str]:
         """Its server, and its URI there."""
-        return self.pointer.server, self.pointer.uri
+        return self.reference.server, self.reference.uri
 
-    def shown(self, extent: Extent) -> tuple[Block, ...]:
+    def blocks_for(self, extent: Extent) -> tuple[Block, ...]:
         """Return as much of it as is to be shown."""
         if extent is Extent.LEFT_OUT:
-            return (resource_left_out(self.pointer),)
+            return (resource_left_out(self.reference),)
         content: Iterable[Block] = self.content
         if extent is Extent.SHORTENED:
             content = [_shortened(part) for part in content]
@@ -110,7 +110,7 @@ def show(
             extent = extents.get(number, Extent.WHOLE)
             if extent is not Extent.WHOLE:
                 note(*_LESS[extent])
-            resources[number], blocks = held, held.shown(extent)
+            resources[number], blocks = held, held.blocks_for(extent)
         content += blocks if blocks == (block,) else _apart(content, blocks)
     if content == [*message.content]:
         return Shown(message, tuple(changes), resources)

@@ -85,9 +85,9 @@ def decode(data: bytes) -> Imported:
 def encode(header: Header, entries: Sequence[Entry]) -> Exported:
     """Write a flat chat list; in an object, if one with more in it was read."""
     losses = Losses(NAME, _WORDS)
-    losses.of_header(header)
+    losses.add_header(header)
     if entries:
-        losses.note("entries", "left out: their ids and times")
+        losses.add("entries", "left out: their ids and times")
     names: dict[str, str] = {}
     written: list[Written] = []
     parts: list[bytes] = []
@@ -95,10 +95,10 @@ def encode(header: Header, entries: Sequence[Entry]) -> Exported:
         place = f"entries[{number}]"
         part = _part(entry)
         if part is None:
-            losses.leave_out(place, [str(entry.payload.__struct_config__.tag)])
+            losses.add_omitted(place, [str(entry.payload.__struct_config__.tag)])
             continue
         parts.append(part)
-        has_loss = losses.leave_out(place, _unsaid(entry, names, losses))
+        has_loss = losses.add_omitted(place, _unsaid(entry, names, losses))
         written.append(Written(place, _without_tool_name(entry.payload), has_loss))
     data = write_array(parts)
     around = put_back({}, (header.about or {}).get(NAME))
@@ -110,11 +110,11 @@ def encode(header: Header, entries: Sequence[Entry]) -> Exported:
 
 def _unsaid(entry: Entry, names: dict[str, str], losses: Losses) -> list[str]:
     """Return what of an entry has no words here; `names` are those of the calls so far."""
-    found = losses.of_entry(entry)
+    found = losses.omitted_of_entry(entry)
     message = entry.message
     if message is None:
         return found
-    found += losses.of_message(message)
+    found += losses.omitted_of_message(message)
     names |= {call.id: call.name for call in message.tool_calls}
     if isinstance(message, ToolResultMessage):
         if message.outcome not in (Outcome.OK, Outcome.ERROR):

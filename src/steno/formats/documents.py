@@ -34,4 +34,4 @@ def note_differences(written: Sequence[Written], read: Sequence[Entry], losses: 
     """Note what is read otherwise than it is, and of which nothing was noted."""
     for one, other in zip(written, read, strict=False):
         if not one.has_loss and one.payload != other.payload:
-            losses.note(one.place, "left out: how exactly it was put")
+            losses.add(one.place, "left out: how exactly it was put")

@@ -90,14 +90,14 @@ def _page(story: Story) -> Iterator[str]:
     yield f"<header>\n<h1>{title}</h1>"
     yield from _pairs(story.facts)
     yield "</header>\n<main>"
-    for part in story.parts:
+    for part in story.entries:
         yield from _part(part)
     yield "</main>\n<footer>"
     if story.decisions:
         yield from _decisions(story.decisions)
-    if story.spent:
+    if story.usage_by_model:
         yield "<section>\n<h2>Usage</h2>"
-        yield from _pairs([(name or "unknown model", words) for name, words in story.spent])
+        yield from _pairs([(name or "unknown model", words) for name, words in story.usage_by_model])
         yield "</section>"
     yield "</footer>\n</body>\n</html>"
 
@@ -114,10 +114,10 @@ def _part(part: Part) -> Iterator[str]:
     kind = part.kind if part.is_message else "aside"
     anchor = f"e{part.number}"
     yield f'<article class="{kind}" id="{anchor}">'
-    yield f'<h2><a href="#{anchor}">#{part.number}</a> {escape(part.head)}</h2>'
+    yield f'<h2><a href="#{anchor}">#{part.number}</a> {escape(part.title)}</h2>'
     if part.facts:
         yield f'<p class="facts">{escape(" · ".join(part.facts))}</p>'
-    for passage in part.passages:
+    for passage in part.sections:
         yield from _passage(passage)
     yield "</article>"
 

@@ -23,33 +23,33 @@ class Losses:
 
     def __init__(self, format: str, words: Words) -> None:
         self._format = format
-        self._words = words
+        self._supported = words
         self._found: list[Loss] = []
 
-    def note(self, place: str, what: str) -> None:
+    def add(self, place: str, what: str) -> None:
         """Note one more loss."""
         self._found.append(Loss(place, what))
 
-    def leave_out(self, place: str, names: Iterable[str]) -> bool:
+    def add_omitted(self, place: str, names: Iterable[str]) -> bool:
         """Note what is left out at a place; tell whether that is anything."""
         found = list(names)
         if found:
-            self.note(place, "left out: " + ", ".join(found))
+            self.add(place, "left out: " + ", ".join(found))
         return bool(found)
 
-    def of_header(self, header: Header, said: frozenset[str] = frozenset()) -> None:
+    def add_header(self, header: Header, said: frozenset[str] = frozenset()) -> None:
         """Note what is known of the session and has no place."""
         about = set(header.about or ()) - {self._format}
-        self.leave_out(
+        self.add_omitted(
             "session",
             [
                 name
-                for name, _ in header.set_fields()
+                for name, _ in header.non_default_fields()
                 if name not in said and (name != "about" or about)
             ],
         )
 
-    def of_entry(self, entry: Entry) -> list[str]:
+    def omitted_of_entry(self, entry: Entry) -> list[str]:
         """Return what an entry knows beyond its message; what was kept for us is none of it."""
         names = ["decision"] if entry.decision is not None else []
         if entry.unknown and entry.is_understood:
@@ -58,30 +58,30 @@ class Losses:
             names.append("audit")
         return names
 
-    def of_message(self, message: Message) -> list[str]:
+    def omitted_of_message(self, message: Message) -> list[str]:
         """Return what of a message has no words here."""
-        names = self._unsaid(message)
-        if isinstance(message, AssistantMessage) and "usage" in self._words[AssistantMessage]:
-            names += [f"usage.{name}" for name in self._unsaid(message.usage or Usage())]
+        names = self._omitted_fields(message)
+        if isinstance(message, AssistantMessage) and "usage" in self._supported[AssistantMessage]:
+            names += [f"usage.{name}" for name in self._omitted_fields(message.usage or Usage())]
         for number, block in enumerate(message.content):
             at = f"content[{number}]"
-            if self.has_words_for(block):
-                names += [f"{at}.{name}" for name in self._unsaid(block)]
+            if self.supports_block(block):
+                names += [f"{at}.{name}" for name in self._omitted_fields(block)]
             else:
                 names.append(f"{at} ({block.__struct_config__.tag})")
         return names
 
-    def has_words_for(self, block: Value) -> bool:
+    def supports_block(self, block: Value) -> bool:
         """Tell whether a block can be said at all."""
         if isinstance(block, Image) and not isinstance(block.source, ImageData):
             return False
         if isinstance(block, Opaque):
-            return block.origin == OWN_FORMAT and Opaque in self._words
-        return type(block) in self._words
+            return block.origin == OWN_FORMAT and Opaque in self._supported
+        return type(block) in self._supported
 
-    def _unsaid(self, value: Value) -> list[str]:
-        said = self._words[type(value)]
-        return [name for name, _ in value.set_fields() if name not in said]
+    def _omitted_fields(self, value: Value) -> list[str]:
+        said = self._supported[type(value)]
+        return [name for name, _ in value.non_default_fields() if name not in said]
 
     def result(self) -> tuple[Loss, ...]:
         """Return everything that was noted."""

@@ -43,15 +43,15 @@ def encode(header: Header, entries: Sequence[Entry], place: Place) -> Exported:
 def _paragraphs(story: Story) -> Iterator[str]:
     yield f"# {_plain(story.title)}"
     yield "\n".join([f"- {name}: {_code(value)}" for name, value in story.facts])
-    for part in story.parts:
+    for part in story.entries:
         yield from _part(part)
-    if story.spent:
+    if story.usage_by_model:
         yield "## Usage"
-        yield "\n".join([f"- {_model(name)}: {words}" for name, words in story.spent])
+        yield "\n".join([f"- {_model(name)}: {words}" for name, words in story.usage_by_model])
 
 
 def _part(part: Part) -> Iterator[str]:
-    head = f"#{part.number} {_plain(part.head)}"
+    head = f"#{part.number} {_plain(part.title)}"
     facts = _plain(" · ".join(part.facts))
     if part.is_message:
         yield f"## {head}"
@@ -59,7 +59,7 @@ def _part(part: Part) -> Iterator[str]:
             yield f"*{facts}*"
     else:
         yield f"**{head}** · {facts}".removesuffix(" · ")
-    for passage in part.passages:
+    for passage in part.sections:
         yield from filter(None, _passage(passage))
 
 

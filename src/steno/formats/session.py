@@ -110,9 +110,9 @@ def _kept_entry(entry: Entry, raw: bytes) -> Entry:
 def encode(header: Header, entries: Sequence[Entry]) -> Exported:
     """Write a session file of version 1."""
     losses = Losses(NAME, _WORDS)
-    losses.of_header(header, frozenset({"id", "created_at"}))
+    losses.add_header(header, frozenset({"id", "created_at"}))
     if any(entry.id != f"m{number}" for number, entry in enumerate(entries, start=1)):
-        losses.note("entries", "left out: their ids, and the time of the system prompt")
+        losses.add("entries", "left out: their ids, and the time of the system prompt")
     prompt = _prompt(entries)
     written: list[Written] = []
     parts: list[bytes] = []
@@ -121,10 +121,10 @@ def encode(header: Header, entries: Sequence[Entry]) -> Exported:
         if entry is not prompt:
             part = _part(entry)
             if part is None:
-                losses.leave_out(place, [str(entry.payload.__struct_config__.tag)])
+                losses.add_omitted(place, [str(entry.payload.__struct_config__.tag)])
                 continue
             parts.append(part)
-        has_loss = losses.leave_out(place, _unsaid(entry, losses))
+        has_loss = losses.add_omitted(place, _unsaid(entry, losses))
         written.append(Written(place, entry.payload, has_loss))
     head = _as_it_was(_head(header, entries), header, entries)
     data = write_object(head | {"messages": write_array(parts)})
@@ -134,10 +134,10 @@ def encode(header: Header, entries: Sequence[Entry]) -> Exported:
 
 def _unsaid(entry: Entry, losses: Losses) -> list[str]:
     """Return what of an entry has no words in version 1."""
-    names = losses.of_entry(entry)
+    names = losses.omitted_of_entry(entry)
     message = entry.message
     if message is not None:
-        names += losses.of_message(message)
+        names += losses.omitted_of_message(message)
     if isinstance(message, ToolResultMessage) and message.outcome not in _OUTCOMES:
         names.append(f"outcome ({message.outcome}, told as an error)")
     return names

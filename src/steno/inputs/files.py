@@ -81,7 +81,7 @@ class Files:
         """Take the best engine to find files that there is, unless one is given."""
         self._workspace: Final = workspace
         self._limits: Final = limits
-        self._given: Final = engine
+        self._given_engine: Final = engine
 
     async def resolve(self, reference: FileReference, viewer: Viewer) -> Finding:
         """Open a file, a folder or what a pattern names. What fails is a finding with an error."""
@@ -144,14 +144,14 @@ class Files:
     ) -> Finding:
         data = workspace.strict.read_file(name)
         text, details = extract(name, data, reference, most_bytes=self._limits.most_bytes)
-        workspace.strict.remember(name, data)
+        workspace.strict.mark_as_read(name, data)
         return Finding(content=(Text(text),), details={**details, "allowed_by": rule})
 
     async def _show_folder(
         self, workspace: Workspace, reference: FileReference, name: str, *, rule: str
     ) -> Finding:
         _check_without_lines(reference, "a folder")
-        text, left_out = await self._listing(workspace, name)
+        text, left_out = await self._list_folder(workspace, name)
         details = {
             "kind": "folder",
             "path": name,
@@ -166,7 +166,7 @@ class Files:
         self, workspace: Workspace, reference: FileReference, viewer: Viewer
     ) -> Finding:
         _check_without_lines(reference, "a pattern")
-        names = await self._matching(workspace, reference.path)
+        names = await self._find_matching_files(workspace, reference.path)
         if not names:
             raise ToolFailed(
                 f"{quoted(reference.path)}: no file fits; what is hidden or ignored is left out"
@@ -177,7 +177,7 @@ class Files:
                 f" {self._limits.most_files} can be shown; narrow the pattern"
             )
         rules = [await _permitted(viewer, name, reference) for name in names]
-        extracts = await asyncio.to_thread(self._extracts, workspace, reference, names)
+        extracts = await asyncio.to_thread(self._extract_files, workspace, reference, names)
         return Finding(
             content=tuple([Text(text) for text, _ in extracts]),
             details={
@@ -189,7 +189,7 @@ class Files:
             },
         )
 
-    def _extracts(
+    def _extract_files(
         self, workspace: Workspace, reference: FileReference, names: Sequence[str]
     ) -> list[Extract]:
         most = room = self._limits.most_bytes
@@ -212,7 +212,7 @@ class Files:
             room -= len(extracts[-1].text.encode())
             contents[name] = data
         for name, data in contents.items():
-            workspace.strict.remember(name, data)
+            workspace.strict.mark_as_read(name, data)
         return extracts
 
     # -- looking again -----------------------------------------------------------------------
@@ -229,7 +229,7 @@ class Files:
             if not await asyncio.to_thread(workspace.strict.exists, seen.path):
                 return (gone(seen.path),)
             # With room for what came: nothing that was shown is left out because of it.
-            now = await self._listing(workspace, seen.path, more=len(inside))
+            now = await self._list_folder(workspace, seen.path, more=len(inside))
         except TookTooLong:
             return (unclear(seen.path),)
         except ToolFailed:
@@ -248,7 +248,7 @@ class Files:
         if not is_pattern(pattern):
             return changes
         try:
-            names = await self._matching(workspace, pattern)
+            names = await self._find_matching_files(workspace, pattern)
         except TookTooLong:
             return (*changes, unclear(pattern))
         except ToolFailed:
@@ -256,16 +256,16 @@ class Files:
         known |= {file.path for file in seen.files}
         return (*changes, *came([name for name in names if name not in known]))
 
-    async def _matching(self, workspace: Workspace, pattern: str) -> list[str]:
+    async def _find_matching_files(self, workspace: Workspace, pattern: str) -> list[str]:
         engine, limit_s = self._engine(workspace), self._limits.most_s
         return await matching(workspace, engine, pattern, limit_s=limit_s)
 
-    async def _listing(self, workspace: Workspace, name: str, *, more: int = 0) -> Listing:
+    async def _list_folder(self, workspace: Workspace, name: str, *, more: int = 0) -> Listing:
         most, limit_s = self._limits.most_listed + more, self._limits.most_s
         return await list_folder(workspace, name, most=most, limit_s=limit_s)
 
     def _engine(self, workspace: Workspace) -> Engine:
-        return search_engine_for(workspace) if self._given is None else self._given
+        return search_engine_for(workspace) if self._given_engine is None else self._given_engine
 
 
 async def _permitted(viewer: Viewer, name: str, reference: FileReference) -> str:

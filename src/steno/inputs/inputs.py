@@ -90,7 +90,7 @@ class Inputs:
             servers.get,
             ttl_s={spec.name: spec.ttl_s for spec in servers.specs.values()},
             default_ttl_s=resource_ttl_s,
-            fit=self.fit,
+            fit=self.prepare_image,
         )
 
     # -- what a person says ------------------------------------------------------------------
@@ -118,7 +118,7 @@ class Inputs:
         said = [Text(words)] if words else []
         return Prompt(UserMessage((*said, *pointed, *shown)), mentions.notes)
 
-    def fit(self, data: bytes) -> Image:
+    def prepare_image(self, data: bytes) -> Image:
         """Return an image that the model's API takes, without metadata. Raises BadImage."""
         return prepare(data, self._limits).image
 

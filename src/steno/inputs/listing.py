@@ -116,7 +116,7 @@ def _listing(workspace: Workspace, name: str, most: int) -> Listing:
     def kept(names: Iterable[str], *, is_folder: bool = False) -> list[str]:
         paths = {each: str(workspace.root / each) for each in names}
         found = [
-            e for e, path in paths.items() if not ignored.leaves_out(path, is_folder=is_folder)
+            e for e, path in paths.items() if not ignored.ignores(path, is_folder=is_folder)
         ]
         return sorted(found)
 

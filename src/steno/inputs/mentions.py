@@ -122,7 +122,7 @@ def read_mentions(
     at = 0
     for start, end in prose(text):
         for found in _MENTION.finditer(text, start, end):
-            named = reader.first_there(_close_readings(found))
+            named = reader.first_existing(_close_readings(found))
             if found["close"] and named is None:
                 continue
             if found["escape"]:
@@ -175,7 +175,7 @@ class _Reader:
     def __init__(self, workspace: Workspace | None, servers: Collection[str]) -> None:
         self._workspace = workspace
         self._servers = servers
-        self._there: dict[str, bool] = {}
+        self._existing: dict[str, bool] = {}
         self.blocks: dict[Pointer, None] = {}
         self.unsure: set[Pointer] = set()
         self.notes: dict[str, None] = {}
@@ -190,14 +190,14 @@ class _Reader:
             self._take_address(bare)
         elif of_server := _OF_SERVER.fullmatch(bare):
             self._take_resource(of_server["server"], of_server["uri"])
-        elif found := self.first_there(_readings(word, bare)):
+        elif found := self.first_existing(_readings(word, bare)):
             self.take_path(*found)
         else:
             self._take_missing(bare)
 
-    def first_there(self, readings: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    def first_existing(self, readings: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
         """Return the first path that names something, and its lines; None if none does."""
-        return next(filter(self._names_something, readings), None)
+        return next(filter(self._is_existing, readings), None)
 
     def take_path(self, path: str, lines: str) -> Pointer:
         """Take a path that is meant as one, and some of its lines."""
@@ -210,7 +210,7 @@ class _Reader:
             )
         is_image = not lines and _IMAGE.search(path) is not None
         if is_image and is_pattern(path):
-            is_image = self._is_there(path)
+            is_image = self._exists(path)
         block: Pointer
         try:
             if is_image:
@@ -241,7 +241,7 @@ class _Reader:
         if word.startswith(_SURELY_PATHS) or "*" in word or _FILE.search(word):
             return True
         folder, slash, _ = word.partition("/")  # packages are called so, too: `@types/node`
-        return bool(slash) and self._is_there(folder)
+        return bool(slash) and self._exists(folder)
 
     def _take_address(self, address: str) -> None:
         try:
@@ -262,13 +262,13 @@ class _Reader:
             )
         self.blocks[Resource(server=server, uri=uri)] = None
 
-    def _names_something(self, reading: tuple[str, str]) -> bool:
-        return self._is_there(_at_home(reading[0]))
+    def _is_existing(self, reading: tuple[str, str]) -> bool:
+        return self._exists(_at_home(reading[0]))
 
-    def _is_there(self, path: str) -> bool:
-        if path not in self._there:
-            self._there[path] = self._workspace is not None and _exists(self._workspace, path)
-        return self._there[path]
+    def _exists(self, path: str) -> bool:
+        if path not in self._existing:
+            self._existing[path] = self._workspace is not None and _exists(self._workspace, path)
+        return self._existing[path]
 
 
 def _exists(workspace: Workspace, path: str) -> bool:

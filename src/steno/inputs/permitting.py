@@ -17,6 +17,6 @@ async def permitted(
 ) -> str:
     """Return what allows it. Raises ToolFailed with the `name`, which holds no secret, in front."""
     try:
-        return await viewer.permits(tool, capability, subject, preview=preview)
+        return await viewer.authorize(tool, capability, subject, preview=preview)
     except ToolFailed as exc:
         raise ToolFailed(f"{name}: {exc}") from exc

@@ -11,11 +11,11 @@ from steno.entry import Entry, P, Payload
 class Journal(Protocol):
     """The place where one conversation is kept. A `Conversation` writes to it and reads from it."""
 
-    def put_aside(self, payload: Payload) -> Payload:
+    def extract_blobs(self, payload: Payload) -> Payload:
         """Return the payload as it is to be recorded: what is large lies elsewhere by then."""
         ...
 
-    def bring_back(self, payload: P) -> P:
+    def restore_blobs(self, payload: P) -> P:
         """Return a payload with what was put aside in it again. Raises Missing, Damaged."""
         ...
 

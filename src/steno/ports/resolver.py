@@ -31,12 +31,12 @@ class Permits(Protocol):
 class Viewer(NamedTuple):
     """For whom something is looked up, and what there is around it meanwhile."""
 
-    permits: Permits
+    authorize: Permits
     vision: bool | None = None
     """Whether the model takes images; None: nobody knows."""
-    refused: str = ""
+    image_refusal: str = ""
     """Why it took none that were sent to it, if that has happened."""
-    say: Callable[[str], object] = lambda _: None
+    report_progress: Callable[[str], object] = lambda _: None
     """Tells people what is being done, where that takes a while."""
 
 

@@ -65,28 +65,28 @@ class Stage(Protocol):
         """
         ...
 
-    def denies(self, subject: str) -> bool:
+    def is_denied(self, subject: str) -> bool:
         """Tell whether a rule forbids the tool something that it came across, such as a file.
 
         May be called from any thread.
         """
         ...
 
-    def say(self, text: str) -> None:
+    def report_output(self, text: str) -> None:
         """Show people something of the output while the tool still runs.
 
         The model sees of it only what was said in a call that is stopped.
         """
         ...
 
-    def keep(self, data: bytes) -> str:
+    def put_blob(self, data: bytes) -> str:
         """Keep bytes beside the record, such as the whole of a long output; return their SHA-256.
 
         Name it in the details of the output: what no record names is removed some day.
         """
         ...
 
-    def recall(self, sha256: str) -> bytes:
+    def read_blob(self, sha256: str) -> bytes:
         """Return bytes that were kept. Raises Missing, Damaged."""
         ...
 

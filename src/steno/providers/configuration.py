@@ -86,7 +86,7 @@ def _read(name: str, row: object, known: Mapping[str, Vendor]) -> Vendor:
         said["headers"] = tuple([(key.lower(), text) for key, text in said["headers"].items()])
     if "base_url" in said:
         said.setdefault("needs_model", base.needs_model_at(said["base_url"]))
-    vendor = replace(base, **{"provider": base.sealer, **said, "name": name})
+    vendor = replace(base, **{"provider": base.provider_name, **said, "name": name})
     endpoint_of(vendor)
     return vendor if dialect is None else replace(vendor, dialect=_dialect(dialect, vendor))
 
@@ -116,7 +116,7 @@ def _dialect(said: str | dict[str, Any], vendor: Vendor) -> Dialect:
         return DIALECTS[said]
     if unknown := said.keys() - set(Dialect.__struct_fields__) - {"provider"}:
         raise InvalidValue(f"{place}: has no field {min(unknown)}")
-    changed = _convert({**said, "provider": vendor.sealer}, Dialect, place)
+    changed = _convert({**said, "provider": vendor.provider_name}, Dialect, place)
     return replace(vendor.chat_dialect, **{name: getattr(changed, name) for name in said})
 
 

@@ -38,7 +38,7 @@ class _Kept(NamedTuple):
     model: str
     size: int
 
-    def fits(self, request: Request) -> bool:
+    def is_prefix_of(self, request: Request) -> bool:
         """Tell whether the request goes on where this encoder has come to."""
         written = self.encoder.messages
         return (
@@ -62,34 +62,34 @@ class Conversations:
     def __init__(self, new_encoder: Callable[[], Writer], *, most_bytes: int = MOST_BYTES) -> None:
         """Take what makes encoders, all for the same vendor."""
         self._new_encoder = new_encoder
-        self._most_bytes = most_bytes
-        self._kept: list[_Kept] = []
+        self._max_bytes = most_bytes
+        self._cached: list[_Kept] = []
         """The newest last."""
 
     def encode(self, request: Request) -> Encoded:
         """Write a request that asks for a stream. Raises InvalidRequest."""
-        encoder = self._take(request) or self._new_encoder()
+        encoder = self._take_longest(request) or self._new_encoder()
         encoded = encoder.encode(request, stream=True)
-        self._kept.append(_Kept(encoder, request.model, len(encoded.body)))
-        self._let_go()
+        self._cached.append(_Kept(encoder, request.model, len(encoded.body)))
+        self._evict()
         return encoded
 
     def clear(self) -> None:
         """Forget all conversations; those that go on are written anew."""
-        self._kept.clear()
+        self._cached.clear()
 
-    def _take(self, request: Request) -> Writer | None:
+    def _take_longest(self, request: Request) -> Writer | None:
         """Take out the encoder to go on with: one that fails is not kept."""
-        longest_first = sorted(self._kept, key=lambda kept: -len(kept.encoder.messages))
-        found = next((kept for kept in longest_first if kept.fits(request)), None)
+        longest_first = sorted(self._cached, key=lambda kept: -len(kept.encoder.messages))
+        found = next((kept for kept in longest_first if kept.is_prefix_of(request)), None)
         if found is None:
             return None
-        self._kept = [kept for kept in self._kept if kept is not found]
+        self._cached = [kept for kept in self._cached if kept is not found]
         return found.encoder
 
-    def _let_go(self) -> None:
-        size = sum(kept.size for kept in self._kept)
-        while len(self._kept) > 1 and (
-            size > self._most_bytes or len(self._kept) > MOST_CONVERSATIONS
+    def _evict(self) -> None:
+        size = sum(kept.size for kept in self._cached)
+        while len(self._cached) > 1 and (
+            size > self._max_bytes or len(self._cached) > MOST_CONVERSATIONS
         ):
-            size -= self._kept.pop(0).size
+            size -= self._cached.pop(0).size

@@ -94,7 +94,7 @@ class EmbeddedProvider:
         self._context_tokens = context_tokens or min(
             CONTEXT_TOKENS, self._file.context_tokens or CONTEXT_TOKENS
         )
-        self._transport = _EngineTransport(self._wanted(threads))
+        self._transport = _EngineTransport(self._server_settings(threads))
         self._http = HttpProvider(
             replace(CATALOG["llama.cpp"], name="embedded", base_url=f"{_PLACEHOLDER}/v1"),
             model=self.model,
@@ -102,7 +102,7 @@ class EmbeddedProvider:
             transport=self._transport,
         )
 
-    def _wanted(self, threads: int | None) -> dict[str, Any]:
+    def _server_settings(self, threads: int | None) -> dict[str, Any]:
         return {
             "path": str(self.path),
             "name": self.model,
@@ -161,17 +161,17 @@ class _EngineTransport:
     def __init__(self, wanted: dict[str, Any]) -> None:
         secret = secrets.token_urlsafe(32)
         self.key = Key(secret)
-        self._engine = Engine({**wanted, "key": secret})
+        self._server = Engine({**wanted, "key": secret})
         self._http = HttpTransport(environ={})  # no proxy stands between us and ourselves
 
     async def open(self, outgoing: Outgoing) -> Answer:
-        address = await asyncio.to_thread(self._engine.start)
+        address = await asyncio.to_thread(self._server.start)
         url = outgoing.url.replace(_PLACEHOLDER, address, 1)
         return await self._http.open(outgoing._replace(url=url))
 
     async def close(self) -> None:
         await self._http.close()
-        await asyncio.to_thread(self._engine.stop)
+        await asyncio.to_thread(self._server.stop)
 
 
 def _cores() -> int:

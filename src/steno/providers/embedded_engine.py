@@ -34,10 +34,10 @@ class Engine:
 
     def __init__(self, wanted: Mapping[str, Any]) -> None:
         """Take what the program is told; nothing runs yet."""
-        self._wanted = json.dumps(wanted)
+        self._settings = json.dumps(wanted)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._end: finalize[..., Engine] | None = None
+        self._finalizer: finalize[..., Engine] | None = None
         self._address = ""
         self._is_closed = False
 
@@ -46,11 +46,11 @@ class Engine:
         with self._lock:
             if self._process is not None and self._process.poll() is None:
                 return self._address
-            if self._end is not None:
-                self._end()  # it has died, and takes its pipes along
+            if self._finalizer is not None:
+                self._finalizer()  # it has died, and takes its pipes along
             try:
                 with tempfile.TemporaryFile() as log:
-                    self._address = self._begin(log)
+                    self._address = self._start_process(log)
             except OSError as exc:
                 raise Unreachable(f"embedded: no process can be started: {exc.strerror}") from exc
             return self._address
@@ -58,10 +58,10 @@ class Engine:
     def stop(self) -> None:
         """End the process, also one that is still loading; it will not start again."""
         self._is_closed = True
-        if self._end is not None:
-            self._end()
+        if self._finalizer is not None:
+            self._finalizer()
 
-    def _begin(self, log: IO[bytes]) -> str:
+    def _start_process(self, log: IO[bytes]) -> str:
         # -P: beside the program lie files whose names hide those of the standard library.
         process = subprocess.Popen(  # noqa: S603 - our own program, and nothing else
             [sys.executable, "-P", str(_PROGRAM)],
@@ -72,25 +72,25 @@ class Engine:
             start_new_session=True,  # what is typed to stop a turn is not meant for the model
         )
         self._process = process
-        self._end = finalize(self, _end, process)
+        self._finalizer = finalize(self, _end, process)
         if self._is_closed:
-            self._end()
+            self._finalizer()
             raise StenoError("embedded: the provider is closed")
-        answer = self._ask(process)
+        answer = self._load_model(process)
         if "address" in answer:
             return answer["address"]
-        self._end()
+        self._finalizer()
         log.seek(0)
         reason = _REASON.search(log.read().decode(errors="replace"))
         said = reason[1].strip() if reason else answer.get("error", "llama.cpp ended unexpectedly")
         raise Unreachable(f"embedded: the model could not be loaded: {said}")
 
-    def _ask(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
+    def _load_model(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
         """Tell the program what to load, and wait until it has; nothing if it ended instead."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(self._wanted.encode() + b"\n")
+            process.stdin.write(self._settings.encode() + b"\n")
             process.stdin.flush()
             answer: dict[str, str] = json.loads(process.stdout.readline())
         except (OSError, ValueError):

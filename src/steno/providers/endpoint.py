@@ -30,14 +30,14 @@ class Endpoint(NamedTuple):
     show_path: str | None = None
     """Where one model is asked about by its name, where lists do not say enough."""
     headers: Mapping[str, str] = MappingProxyType({})
-    wants_limit: bool = False
+    requires_max_tokens: bool = False
     """Whether every request has to say how long its answer may be."""
     whole_event: bytes | None = None
     """A whole answer as the one event of a stream, which tells as much about it.
 
     None where a stream is JSON too, and its decoder takes a whole answer as a short one.
     """
-    mark: re.Pattern[bytes] | None = None
+    stream_marker: re.Pattern[bytes] | None = None
     """What no stream of this protocol is without, and one of any other is; None if not known."""
 
     def path_for(self, model: str) -> str:
@@ -55,12 +55,12 @@ def _dialect(vendor: Vendor) -> dict[str, Any]:
 
 
 def _provider(vendor: Vendor) -> dict[str, Any]:
-    return {"provider": vendor.sealer}
+    return {"provider": vendor.provider_name}
 
 
 def _provider_and_strict(vendor: Vendor) -> dict[str, Any]:
     return {
-        "provider": vendor.sealer,
+        "provider": vendor.provider_name,
         "strict_tools": vendor.capabilities.strict is not False,
     }
 
@@ -76,7 +76,7 @@ ENDPOINTS: Final = {
         read_openai,
         _dialect,
         whole_event=b"%b",
-        mark=re.compile(rb'"choices"'),
+        stream_marker=re.compile(rb'"choices"'),
     ),
     "openai_responses": Endpoint(
         "/responses",
@@ -84,7 +84,7 @@ ENDPOINTS: Final = {
         read_openai,
         _provider,
         whole_event=b'{"type":"response.completed","response":%b}',
-        mark=re.compile(rb'"(?:response\.[a-z._]+|keepalive)"'),
+        stream_marker=re.compile(rb'"(?:response\.[a-z._]+|keepalive)"'),
     ),
     "anthropic_messages": Endpoint(
         "/v1/messages",
@@ -92,16 +92,16 @@ ENDPOINTS: Final = {
         read_anthropic,
         _provider_and_strict,
         headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
-        wants_limit=True,
+        requires_max_tokens=True,
         whole_event=b'{"type":"message_start","message":%b}',
-        mark=re.compile(rb'"(?:message_start|ping)"'),
+        stream_marker=re.compile(rb'"(?:message_start|ping)"'),
     ),
     "gemini": Endpoint(
         "/{model}:streamGenerateContent?alt=sse",
         "/models?pageSize=1000",
         read_gemini,
         _provider,
-        mark=re.compile(rb'"(?:candidates|promptFeedback|usageMetadata)"'),
+        stream_marker=re.compile(rb'"(?:candidates|promptFeedback|usageMetadata)"'),
     ),
     "ollama_chat": Endpoint(
         "/api/chat",
@@ -109,7 +109,7 @@ ENDPOINTS: Final = {
         read_ollama,
         _nothing,
         show_path="/api/show",
-        mark=re.compile(rb'"done"'),
+        stream_marker=re.compile(rb'"done"'),
     ),
 }
 """The protocols that vendors are spoken to in, by the name of the wire."""

@@ -47,7 +47,7 @@ class Conduct(NamedTuple):
     first_event_s: float | None = None
     """From the first byte of the body to the first event; the transport limits all other waits."""
 
-    async def persist(self, attempt: Callable[[], Awaitable[T]], whom: str) -> T:
+    async def retry(self, attempt: Callable[[], Awaitable[T]], whom: str) -> T:
         """Make an attempt until it succeeds or is of no use. Raises its last StenoError.
 
         After more than one it says who was asked, and how often.
@@ -76,7 +76,7 @@ class Reading(NamedTuple):
     model: str | None
     whole_event: bytes | None
     """A whole answer as an event (see `Endpoint`), or None if the decoder of streams takes it."""
-    mark: re.Pattern[bytes] | None
+    stream_marker: re.Pattern[bytes] | None
     """What a stream of the wire cannot be without, if that is known."""
 
     def new_decoder(self) -> StreamDecoder:
@@ -87,11 +87,11 @@ class Reading(NamedTuple):
         """Read an answer that came at once."""
         return self.wire.decode_response(body, provider=self.provider, model=self.model)
 
-    def may_be(self, heard: bytes) -> bool:
+    def may_match(self, heard: bytes) -> bool:
         """Tell whether a body may be one of this wire, by what came of it so far."""
-        return self.mark is None or self.mark.search(heard) is not None
+        return self.stream_marker is None or self.stream_marker.search(heard) is not None
 
-    def hear_whole(self, body: bytes) -> StreamDecoder:
+    def decode_as_stream(self, body: bytes) -> StreamDecoder:
         """Return a decoder that heard a whole answer as a stream: for its envelope, nothing else."""
         assert self.whole_event is not None
         # In JSON a line ends between two tokens or not at all, and there a blank does as well.
@@ -114,17 +114,17 @@ class Exchange:
         party: Party,
     ) -> None:
         """Take what to send and how to read the answer; nothing is sent yet."""
-        self._outgoing = outgoing
-        self._reading = reading
-        self._conduct = conduct
-        self._party = party
-        self._answer: Answer | None = None
+        self._request = outgoing
+        self._options = reading
+        self._policy = conduct
+        self._error_source = party
+        self._response: Answer | None = None
         self._decoder: StreamDecoder | None = None
-        self._heard = b""
+        self._sniffed = b""
         """What a body begins with, up to its first event."""
         self._is_at_end = False
         self._is_closed = False
-        self._beginning: asyncio.Timeout | None = None
+        self._first_event_timeout: asyncio.Timeout | None = None
         """While the first event is waited for: a deadline, set when somebody closes the stream."""
 
     @property
@@ -139,42 +139,42 @@ class Exchange:
 
     async def read(self) -> Iterable[Event] | None:
         """Return more events; the first time, send the request and wait for the first of them."""
-        if self._answer is not None:
-            return await self._read_on(self._answer)
-        self._beginning = beginning = asyncio.timeout(None)
+        if self._response is not None:
+            return await self._read_more(self._response)
+        self._first_event_timeout = beginning = asyncio.timeout(None)
         try:
             async with beginning:
-                return await self._conduct.persist(self._try, self._party.vendor.name)
+                return await self._policy.retry(self._attempt, self._error_source.vendor.name)
         except TimeoutError:
             if not beginning.expired():
                 raise
             return None
         finally:
-            self._beginning = None
+            self._first_event_timeout = None
 
     def redact(self, error: Exception) -> None:
         """Hide the key if the server, or anybody, put it into an error."""
-        self._party.key.hide_in(error)
+        self._error_source.key.redact_error(error)
 
     def close(self) -> None:
         """Drop the connection, and end a read that waits."""
         self._is_closed = True
-        if self._beginning is not None:
-            self._beginning.reschedule(0)
-        elif self._answer is not None:
-            self._answer.close()
+        if self._first_event_timeout is not None:
+            self._first_event_timeout.reschedule(0)
+        elif self._response is not None:
+            self._response.close()
 
     # -- up to the first event ---------------------------------------------------------------
 
-    async def _try(self) -> Iterator[Event]:
+    async def _attempt(self) -> Iterator[Event]:
         self._is_at_end = False
-        answer = await self._conduct.open(self._outgoing)
+        answer = await self._policy.open(self._request)
         try:
             events = await self._read_first(answer)
         except BaseException:
             answer.close()
             raise
-        self._answer = answer
+        self._response = answer
         if self._is_closed:
             # Its bytes came in the same turn of the loop as `close`, too late to be cancelled.
             answer.close()
@@ -182,11 +182,11 @@ class Exchange:
 
     async def _read_first(self, answer: Answer) -> Iterator[Event]:
         if not 200 <= answer.status < 300:
-            raise await self._party.read_error(answer, self._outgoing)
+            raise await self._error_source.read_error(answer, self._request)
         first = await answer.read()
         if is_page(first):
-            raise self._party.not_spoken(answer, self._outgoing)
-        limit_s = self._conduct.first_event_s
+            raise self._error_source.build_protocol_error(answer, self._request)
+        limit_s = self._policy.first_event_s
         patience = asyncio.timeout(limit_s)
         try:
             async with patience:
@@ -195,23 +195,23 @@ class Exchange:
             if not patience.expired():
                 raise
         except ProtocolError as exc:
-            if not first or not self._is_foreign(answer, exc):
+            if not first or not self._is_other_protocol(answer, exc):
                 raise
-            raise self._party.not_spoken(answer, self._outgoing) from exc
+            raise self._error_source.build_protocol_error(answer, self._request) from exc
         # Not tried again: who waited for so long would wait for so long once more.
         rule = f"no event within {limit_s:g} s, though the connection was kept alive"
-        raise Unreachable(f"{self._reading.provider}: {rule}", retryable=False)
+        raise Unreachable(f"{self._options.provider}: {rule}", retryable=False)
 
     async def _read_first_event(self, answer: Answer, first: bytes) -> Iterator[Event]:
-        if self._reading.whole_event is not None and _is_json(first):
+        if self._options.whole_event is not None and _is_json(first):
             return await self._read_whole(answer, first)
-        self._decoder = self._reading.new_decoder()
-        self._heard = first
+        self._decoder = self._options.new_decoder()
+        self._sniffed = first
         events: Iterator[Event] = self._decode(first)
         held: list[Event] = []
         while True:
             # Once for each piece: a stream of a thousand unknown events is looked at no oftener.
-            is_ours = self._reading.may_be(self._heard)
+            is_ours = self._options.may_match(self._sniffed)
             for event in events:
                 held.append(event)
                 if isinstance(event, Finished) and event.stop_reason is StopReason.ERROR:
@@ -221,17 +221,17 @@ class Exchange:
             if self._is_at_end:
                 return iter(held)
             piece = await answer.read()
-            if len(self._heard) < _MOST_HEARD:
-                self._heard += piece[:_MOST_HEARD]
+            if len(self._sniffed) < _MOST_HEARD:
+                self._sniffed += piece[:_MOST_HEARD]
             events = self._decode(piece)
 
-    def _is_foreign(self, answer: Answer, error: ProtocolError) -> bool:
+    def _is_other_protocol(self, answer: Answer, error: ProtocolError) -> bool:
         """Tell whether all that came before an error was said in another protocol, or in none."""
-        if isinstance(error, CutShort) and is_half_said(self._heard):
+        if isinstance(error, CutShort) and is_half_said(self._sniffed):
             return False
-        return is_document(answer) or not self._reading.may_be(self._heard)
+        return is_document(answer) or not self._options.may_match(self._sniffed)
 
-    async def _read_on(self, answer: Answer) -> Iterator[Event] | None:
+    async def _read_more(self, answer: Answer) -> Iterator[Event] | None:
         return None if self._is_at_end else self._decode(await answer.read())
 
     def _decode(self, piece: bytes) -> Iterator[Event]:
@@ -249,14 +249,14 @@ class Exchange:
             pieces.append(await answer.read())
         self._is_at_end = True
         body = b"".join(pieces)
-        self._heard = body[:_MOST_HEARD]
+        self._sniffed = body[:_MOST_HEARD]
         try:
-            message = self._reading.decode_whole(body)
+            message = self._options.decode_whole(body)
         except ProtocolError:
             if is_half_said(body):
                 raise cut_short() from None
             raise
-        self._decoder = self._reading.hear_whole(body)
+        self._decoder = self._options.decode_as_stream(body)
         return tell(message)
 
 
@@ -274,7 +274,7 @@ async def fetch(conduct: Conduct, outgoing: Outgoing, party: Party) -> Any:
     try:
         return msgspec.json.decode(b"".join(pieces))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise party.not_spoken(answer, outgoing) from None
+        raise party.build_protocol_error(answer, outgoing) from None
 
 
 def _is_unknown(event: Event) -> bool:

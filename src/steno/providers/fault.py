@@ -60,15 +60,15 @@ class Party(NamedTuple):
         except Unreachable:
             pass  # the status says more than the fact that its explanation broke off
         error = self.wire.decode_error(answer.status, b"".join(pieces), answer.headers)
-        self._advise(error, outgoing)
+        self._add_advice(error, outgoing)
         return error
 
-    def advise_on_silence(self, error: Unreachable) -> None:
+    def add_vendor_hint(self, error: Unreachable) -> None:
         """Say what to do where nobody answers at all, if that is known of this vendor."""
         if self.vendor.hint:
             add(error, self.vendor.hint)
 
-    def not_spoken(self, answer: Answer, outgoing: Outgoing) -> ProtocolError:
+    def build_protocol_error(self, answer: Answer, outgoing: Outgoing) -> ProtocolError:
         """Make the error of an answer that is neither a stream nor anything else of the protocol."""
         return ProtocolError(
             f"{outgoing.address}: does not speak {self.wire.NAME}; what came"
@@ -76,7 +76,7 @@ class Party(NamedTuple):
             " the wire, and what stands between, such as a proxy or a login page"
         )
 
-    def _advise(self, error: ProviderError, outgoing: Outgoing) -> None:
+    def _add_advice(self, error: ProviderError, outgoing: Outgoing) -> None:
         if error.retry_after_s:
             add(error, f"it asks to wait {error.retry_after_s:.10g} s")
         match error:

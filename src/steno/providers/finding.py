@@ -57,13 +57,13 @@ class Found(NamedTuple):
     vendor: str
     model: str
     """Its id; of an embedded model the path, empty for the one that comes in a package."""
-    how: str
+    reason: str
     """Why this one, in words."""
     open: Callable[[], ModelProvider]
     """Make a provider that asks it; nothing is sent or loaded yet."""
     known: Model | None = None
     """What its server said about it, where it was asked."""
-    looked: tuple[Looked, ...] = ()
+    searched: tuple[Looked, ...] = ()
     """Where was looked before."""
 
     @property

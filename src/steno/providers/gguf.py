@@ -79,7 +79,7 @@ class _Facts:
         if version not in (2, 3):
             raise InvalidValue(f"model file: GGUF of version 2 or 3, not {version}")
         facts: dict[str, Any] = {}
-        for _ in range(self._within(count)):
+        for _ in range(self._check_count(count)):
             name = self._text()
             (kind,) = self._unpack("I")
             facts[name or ""] = self._value(kind)
@@ -89,14 +89,14 @@ class _Facts:
         if kind == _STRING:
             return self._text()
         if kind == _ARRAY:
-            return self._pass_over_array()
+            return self._skip_array()
         return self._unpack(_code(kind))[0]
 
-    def _pass_over_array(self) -> None:
+    def _skip_array(self) -> None:
         """Vocabularies are arrays of a hundred thousand texts; nothing here needs any."""
         kind, count = self._unpack("IQ")
         if kind == _STRING:
-            for _ in range(self._within(count)):
+            for _ in range(self._check_count(count)):
                 self._skip(self._unpack("Q")[0])
         else:
             self._skip(count * struct.calcsize(_code(kind)))
@@ -119,9 +119,9 @@ class _Facts:
         return data
 
     def _skip(self, length: int) -> None:
-        self._file.seek(self._within(length), os.SEEK_CUR)
+        self._file.seek(self._check_count(length), os.SEEK_CUR)
 
-    def _within(self, count: int) -> int:
+    def _check_count(self, count: int) -> int:
         """Return a count of things that are a byte or more each, if the file can hold them."""
         if count > self._size:
             raise _cut_short()

@@ -72,12 +72,12 @@ class HttpProvider:
         self.model = model
         """What is asked for where a request names no model."""
         self._endpoint = endpoint_of(vendor)
-        self._party = Party(vendor, load_wire(vendor.wire), key or Key())
+        self._error_source = Party(vendor, load_wire(vendor.wire), key or Key())
         self._owns_transport = transport is None
         self._transport = transport or HttpTransport()
         self._is_closed = False
-        self._conduct = Conduct(self._open, retries, sleep, jitter, first_event_s)
-        self._conversations = Conversations(partial(new_encoder, vendor, self._party.wire))
+        self._policy = Conduct(self._open, retries, sleep, jitter, first_event_s)
+        self._encoders = Conversations(partial(new_encoder, vendor, self._error_source.wire))
 
     def __repr__(self) -> str:
         return f"HttpProvider({self.vendor.name!r}, base_url={self.vendor.base_url!r}, model={self.model!r})"
@@ -95,7 +95,7 @@ class HttpProvider:
         Those of a transport that was passed in stay.
         """
         self._is_closed = True
-        self._conversations.clear()
+        self._encoders.clear()
         if self._owns_transport:
             await self._transport.close()
 
@@ -116,25 +116,25 @@ class HttpProvider:
             raise InvalidRequest(f"request: model must name one of {self.vendor.name}; {remedy}")
         request, losses = self._within_limit(request)
         path = self._endpoint.path_for(request.model)
-        encoded = self._conversations.encode(request)
+        encoded = self._encoders.encode(request)
         exchange = Exchange(
-            self._outgoing("POST", path, encoded.body),
+            self._build_request("POST", path, encoded.body),
             Reading(
-                self._party.wire,
-                self.vendor.sealer,
+                self._error_source.wire,
+                self.vendor.provider_name,
                 request.model,
                 self._endpoint.whole_event,
-                self._endpoint.mark,
+                self._endpoint.stream_marker,
             ),
-            conduct=self._conduct,
-            party=self._party,
+            conduct=self._policy,
+            party=self._error_source,
         )
         return HttpStream(exchange, (*losses, *encoded.losses))
 
     def _within_limit(self, request: Request) -> tuple[Request, tuple[Loss, ...]]:
         """Return a request that asks for no more than the vendor's models say at once."""
         most, asked = self.vendor.max_output_tokens, request.max_tokens
-        if most is None or (asked is None and not self._endpoint.wants_limit):
+        if most is None or (asked is None and not self._endpoint.requires_max_tokens):
             return request, ()
         if asked is None:
             return _changed(request, max_tokens=most), ()
@@ -154,13 +154,13 @@ class HttpProvider:
         if self._endpoint.models_path is None:
             raise NotFound(f"{self.vendor.name}: where its models are listed is not known")
         path, _, query = self._endpoint.models_path.partition("?")
-        page = self._endpoint.read_models(await self._ask("GET", f"{path}?{query}".rstrip("?")))
+        page = self._endpoint.read_models(await self._fetch("GET", f"{path}?{query}".rstrip("?")))
         found = list(page.models)
         for _ in range(_MOST_PAGES):
             if page.next_query is None:
                 break
             more = "&".join(filter(None, (query, urlencode(page.next_query))))
-            page = self._endpoint.read_models(await self._ask("GET", f"{path}?{more}"))
+            page = self._endpoint.read_models(await self._fetch("GET", f"{path}?{more}"))
             found += page.models
         return tuple([self._with_limits(model) for model in found])
 
@@ -173,7 +173,7 @@ class HttpProvider:
         name = model or self.model
         if self._endpoint.show_path is not None:
             body = msgspec.json.encode({"model": name})
-            answer = await self._ask("POST", self._endpoint.show_path, body)
+            answer = await self._fetch("POST", self._endpoint.show_path, body)
             return self._with_limits(read_ollama_show(name, answer))
         for known in await self.models():
             if known.id == name:
@@ -187,14 +187,14 @@ class HttpProvider:
             max_output_tokens=model.max_output_tokens or self.vendor.max_output_tokens,
         )
 
-    async def _ask(self, method: str, path: str, body: bytes = b"") -> Any:
-        outgoing = self._outgoing(method, path, body)
+    async def _fetch(self, method: str, path: str, body: bytes = b"") -> Any:
+        outgoing = self._build_request(method, path, body)
         try:
-            return await self._conduct.persist(
-                lambda: fetch(self._conduct, outgoing, self._party), self.vendor.name
+            return await self._policy.retry(
+                lambda: fetch(self._policy, outgoing, self._error_source), self.vendor.name
             )
         except Exception as exc:
-            self._party.key.hide_in(exc)
+            self._error_source.key.redact_error(exc)
             raise
 
     async def _open(self, outgoing: Outgoing) -> Answer:
@@ -202,20 +202,20 @@ class HttpProvider:
         try:
             return await self._transport.open(outgoing)
         except Unreachable as exc:
-            self._party.advise_on_silence(exc)
+            self._error_source.add_vendor_hint(exc)
             raise
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise StenoError(f"{self.vendor.name}: the provider is closed; connect again")
 
-    def _outgoing(self, method: str, path: str, body: bytes) -> Outgoing:
+    def _build_request(self, method: str, path: str, body: bytes) -> Outgoing:
         headers = {
             **_HEADERS,
             **self._endpoint.headers,
             **({"content-type": "application/json"} if body else {}),
             **dict(self.vendor.headers),
-            **self.vendor.auth.header(self._party.key.reveal()),
+            **self.vendor.auth.header(self._error_source.key.reveal()),
         }
         return Outgoing(method, self.vendor.base_url.rstrip("/") + path, headers, body)
 
@@ -246,7 +246,7 @@ class HttpStream(SourceStream):
         return self._exchange.envelope
 
     @property
-    def _counted(self) -> Usage | None:
+    def _usage_so_far(self) -> Usage | None:
         return self._exchange.usage
 
 

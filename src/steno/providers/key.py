@@ -40,11 +40,11 @@ class Key:
         """Return the key itself, for the header that carries it."""
         return self._text
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return `text` with the key replaced wherever it stands."""
         return text.replace(self._text, HIDDEN) if len(self._text) >= _SHORTEST else text
 
-    def hide_in(self, error: BaseException) -> None:
+    def redact_error(self, error: BaseException) -> None:
         """Replace the key in everything that an error, and what led to it, would say."""
         seen: set[int] = set()
         waiting: list[BaseException | None] = [error]
@@ -54,15 +54,15 @@ class Key:
                 continue
             seen.add(id(found))
             waiting += [found.__cause__, found.__context__]
-            found.args = tuple([self._hide_any(part) for part in found.args])
+            found.args = tuple([self._redact_value(part) for part in found.args])
             for name, value in vars(found).items():
                 if isinstance(value, (str, list)):
-                    setattr(found, name, self._hide_any(value))
+                    setattr(found, name, self._redact_value(value))
 
-    def _hide_any(self, part: Any) -> Any:
+    def _redact_value(self, part: Any) -> Any:
         if isinstance(part, str):
-            return self.hide(part)
-        return [self._hide_any(each) for each in part] if type(part) is list else part
+            return self.redact(part)
+        return [self._redact_value(each) for each in part] if type(part) is list else part
 
 
 def find_key(variables: Iterable[str], environ: Mapping[str, str]) -> Key:

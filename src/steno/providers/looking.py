@@ -79,7 +79,7 @@ class Looked(Quiet, frozen=True, kw_only=True):
 class Patience(NamedTuple):
     """How long to wait for a list of models, in seconds."""
 
-    own_s: float = 0.5
+    local_s: float = 0.5
     """For servers on this machine, most of which are not there."""
     hosted_s: float = 5
     """For servers elsewhere."""
@@ -111,7 +111,7 @@ def _once_each(rows: Iterable[Vendor]) -> Iterator[Vendor]:
     """Yield those with a key before those on this machine; a server only in its first protocol."""
     seen: set[tuple[str, str]] = set()
     for vendor in sorted(rows, key=lambda row: not row.needs_key):
-        server = (vendor.sealer, urlsplit(vendor.base_url).netloc)
+        server = (vendor.provider_name, urlsplit(vendor.base_url).netloc)
         if server not in seen:
             seen.add(server)
             yield vendor
@@ -133,20 +133,20 @@ class Look:
         self, environ: Mapping[str, str], patience: Patience, transport: HttpTransport
     ) -> None:
         self._environ = environ
-        self._patience = patience
+        self._timeouts = patience
         self._transport = transport
 
     async def __call__(self, vendor: Vendor) -> Looked:
         """Return what a vendor has. Raises nothing."""
-        obstacle = self._obstacle(vendor)
+        obstacle = self._find_obstacle(vendor)
         if obstacle is not None:
             return _nothing(vendor, obstacle)
         is_here = is_loopback(urlsplit(vendor.base_url).hostname or "")
-        limit_s = self._patience.own_s if is_here else self._patience.hosted_s
+        limit_s = self._timeouts.local_s if is_here else self._timeouts.hosted_s
         try:
             self._transport.prepare()  # it may take longer than all of the patience
             async with asyncio.timeout(limit_s):
-                models = await self._ask(vendor)
+                models = await self._list_models(vendor)
         except TimeoutError:
             return _nothing(vendor, f"no answer within {limit_s:g} s from {vendor.base_url}")
         except ImportError as exc:
@@ -154,7 +154,7 @@ class Look:
             return _nothing(vendor, f"the key is in {held}, but {exc}" if held else str(exc))
         except StenoError as exc:
             return _nothing(vendor, str(exc).removeprefix(f"{vendor.name}: "))
-        choice = choose(vendor.sealer, models)
+        choice = choose(vendor.provider_name, models)
         if not choice:
             return _nothing(vendor, f"{vendor.base_url} lists no model to talk to", models)
         return Looked(
@@ -165,7 +165,7 @@ class Look:
             choice=choice,
         )
 
-    def _obstacle(self, vendor: Vendor) -> str | None:
+    def _find_obstacle(self, vendor: Vendor) -> str | None:
         """Return why there is no use in asking."""
         if vendor.needs_key and not find_key(vendor.key_variables, self._environ):
             return f"no key; set {' or '.join(vendor.key_variables) or 'one'}"
@@ -173,7 +173,7 @@ class Look:
             return "everybody has an address of their own: set base_url in the configuration"
         return None
 
-    async def _ask(self, vendor: Vendor) -> tuple[Model, ...]:
+    async def _list_models(self, vendor: Vendor) -> tuple[Model, ...]:
         provider = connect(
             vendor, transport=self._transport, environ=self._environ, retries=Retries(most=0)
         )

@@ -154,9 +154,9 @@ class _Progress(NamedTuple):
 
 def _answer(request: Request) -> _Answer:
     heard, since = _last_heard(request.messages)
-    understood = understand(heard.words, is_shown=bool(heard.shown))
+    understood = understand(heard.text, is_shown=bool(heard.attachments))
     answer = _go_on(request, understood, since)
-    if heard.shown and not answer.calls:
+    if heard.attachments and not answer.calls:
         answer = _Answer(_with_shown(answer.text, heard, understood))
     if _has_said_so(request.messages, to_the_end=not answer.calls):
         return answer
@@ -184,10 +184,10 @@ def _last_heard(messages: Sequence[Message]) -> tuple[Heard, Sequence[Message]]:
 
 def _with_shown(text: str, heard: Heard, understood: Understood) -> str:
     """Say what was shown, or how it begins where that is what was asked."""
-    is_asked_about = understood.looks or not heard.words.strip()
-    if understood.unclear is not None or not is_asked_about:
-        return f"{list_shown(heard.shown)}\n\n{text}"
-    beginnings = f"This is what I was shown, or how it begins.\n\n{show_beginnings(heard.shown)}"
+    is_asked_about = understood.asks_about_attachments or not heard.text.strip()
+    if understood.unparsed is not None or not is_asked_about:
+        return f"{list_shown(heard.attachments)}\n\n{text}"
+    beginnings = f"This is what I was shown, or how it begins.\n\n{show_beginnings(heard.attachments)}"
     return f"{beginnings}\n\n{text}" if understood.steps else beginnings
 
 
@@ -204,9 +204,9 @@ def _has_said_so(messages: Sequence[Message], *, to_the_end: bool) -> bool:
 
 
 def _explain(understood: Understood) -> str:
-    if understood.unclear is None:
+    if understood.unparsed is None:
         return HELP
-    quoted = "\n".join([f"> {line}" for line in understood.unclear.splitlines()[:5]])
+    quoted = "\n".join([f"> {line}" for line in understood.unparsed.splitlines()[:5]])
     return f"I did nothing, because I do not understand this:\n\n{quoted}\n\n{HELP}"
 
 
@@ -259,7 +259,7 @@ def _call(request: Request, steps: Sequence[Step]) -> _Answer:
     for step in steps:
         fitting = _fit(step, tools)
         if isinstance(fitting, str):
-            return _Answer(f"I cannot {step.doing}: {fitting}.")
+            return _Answer(f"I cannot {step.description}: {fitting}.")
         arguments.append(fitting)
     digest = _digest(request.messages)
     calls = [
@@ -270,7 +270,7 @@ def _call(request: Request, steps: Sequence[Step]) -> _Answer:
         )
         for number, (step, fitting) in enumerate(zip(steps, arguments, strict=True))
     ]
-    doing = ", and ".join([step.doing for step in steps])
+    doing = ", and ".join([step.description for step in steps])
     return _Answer(f"I {doing}.", tuple(calls))
 
 
@@ -279,7 +279,7 @@ def _fit(step: Step, tools: Mapping[str, ToolDefinition]) -> dict[str, Any] | st
     tool = tools.get(step.tool)
     if tool is None:
         return f"there is no tool `{step.tool}` here{_others(step, tools)}"
-    match step.spelling:
+    match step.argument_format:
         case Spelling.ROLES:
             return _by_role(step, tool)
         case Spelling.JSON:
@@ -290,7 +290,7 @@ def _fit(step: Step, tools: Mapping[str, ToolDefinition]) -> dict[str, Any] | st
 
 def _others(step: Step, tools: Iterable[str]) -> str:
     """Return which tools there are, where somebody has named one that there is not."""
-    if step.spelling is Spelling.ROLES:
+    if step.argument_format is Spelling.ROLES:
         return ""
     names = get_close_matches(step.tool, tools, n=3) or sorted(tools)
     return f"; there is {', '.join([f'`{name}`' for name in names]) or 'none'}"

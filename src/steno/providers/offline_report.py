@@ -30,12 +30,12 @@ class Done(NamedTuple):
 
 def report(steps: Sequence[Step], done: Sequence[Done], *, failed_at: int | None) -> str:
     """Return the last words about some steps, of which at least one was done."""
-    lines = [f"- {steps[step.number].doing}: {_gist(step.result)}" for step in done]
+    lines = [f"- {steps[step.number].description}: {_gist(step.result)}" for step in done]
     parts = ["\n".join(lines) if len(done) > 1 else lines[0].removeprefix("- ")]
     last = done[-1]
     parts += _shown(last.result, from_the_end=steps[last.number].tool == "bash")
     if failed_at is not None:
-        left = [step.doing for step in steps[failed_at + 1 :] if step.only_if_failed is None]
+        left = [step.description for step in steps[failed_at + 1 :] if step.only_if_failed is None]
         parts.append("I stopped there." + "".join([f"\n- not done: {doing}" for doing in left]))
     return "\n\n".join(parts)
 

@@ -39,8 +39,8 @@ class Shown(NamedTuple):
 class Heard(NamedTuple):
     """A message of a person."""
 
-    words: str = ""
-    shown: tuple[Shown, ...] = ()
+    text: str = ""
+    attachments: tuple[Shown, ...] = ()
 
 
 def hear(message: UserMessage) -> Heard:

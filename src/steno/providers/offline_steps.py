@@ -60,11 +60,11 @@ class Step(NamedTuple):
 
     tool: str
     arguments: Arguments
-    doing: str
+    description: str
     """What is done, in words: "read `a.py`"."""
     only_if_failed: int | None = None
     """The number of the step that has to fail before this one is done."""
-    spelling: Spelling = Spelling.ROLES
+    argument_format: Spelling = Spelling.ROLES
 
     @property
     def is_reader(self) -> bool:
@@ -76,9 +76,9 @@ class Understood(NamedTuple):
     """What a request asks for."""
 
     steps: tuple[Step, ...] = ()
-    unclear: str | None = None
+    unparsed: str | None = None
     """The first sentence that was not understood; then there are no steps."""
-    looks: bool = False
+    asks_about_attachments: bool = False
     """Whether it asks about what is shown."""
 
 
@@ -95,12 +95,12 @@ def understand(text: str, *, is_shown: bool = False) -> Understood:
             continue
         found = _steps_of(sentence)
         if found is None or (sentence.is_condition and not steps):
-            return Understood(unclear=sentence.text)
+            return Understood(unparsed=sentence.text)
         reason = _tried_last(steps) if sentence.is_condition else None
         if len(found) > 1 and found[0].arguments["path"] in _read_before(steps, reason):
             found = found[1:]  # a file is read before it is edited, and once is enough
         steps += [step._replace(only_if_failed=reason) for step in found]
-    return Understood(tuple(steps), looks=looks)
+    return Understood(tuple(steps), asks_about_attachments=looks)
 
 
 def _tried_last(steps: list[Step]) -> int:
@@ -112,7 +112,7 @@ def _read_before(steps: list[Step], reason: int | None) -> set[object]:
     """Return the files whose content is known for certain once these steps are done."""
     known: set[object] = set()
     for step in steps:
-        if step.tool == "bash" or step.spelling is not Spelling.ROLES:
+        if step.tool == "bash" or step.argument_format is not Spelling.ROLES:
             known.clear()  # a command, or a tool that we do not know, may change any of them
         elif step.tool == "read" and step.only_if_failed in (None, reason):
             known.add(step.arguments["path"])
@@ -245,7 +245,7 @@ def _call(_: list[Word], text: str) -> Steps | None:
         return None
     spelling = Spelling.JSON if is_json else Spelling.WORDS
     name = found["name"]
-    return (Step(name, arguments, f"call {_code(name)}", spelling=spelling),)
+    return (Step(name, arguments, f"call {_code(name)}", argument_format=spelling),)
 
 
 _READING: Final = ("read", "show", "open", "print", "view", "cat")

@@ -49,7 +49,7 @@ class SourceStream:
         """Take the source; nothing is read from it yet."""
         self._source = source
         self._assembler = Assembler()
-        self._told: Iterator[Event] = iter(())
+        self._events: Iterator[Event] = iter(())
         self._has_begun = False
         self._has_finished = False
         """The model came to its end; what happens to the connection now is no fault any more."""
@@ -66,11 +66,11 @@ class SourceStream:
         self._has_begun = True
         try:
             while not self._is_over:
-                event = next(self._told, None)
+                event = next(self._events, None)
                 if event is not None:
                     self._has_finished = self._has_finished or _is_end(event)
                     return event
-                await self._pull()
+                await self._read_more()
         except Exception as exc:
             if self._is_over or self._has_finished:
                 self._end(None)
@@ -99,10 +99,10 @@ class SourceStream:
         """Return what was said so far. Raises StenoError if nothing was read yet."""
         if not self._has_begun:
             raise StenoError("stream: nothing has been read yet")
-        return self._assembler.message(self._stop_reason, usage=self._counted)
+        return self._assembler.message(self._stop_reason, usage=self._usage_so_far)
 
     @property
-    def _counted(self) -> Usage | None:
+    def _usage_so_far(self) -> Usage | None:
         """What was counted before the end, where the source knows."""
         return None
 
@@ -111,7 +111,7 @@ class SourceStream:
         if not self._is_over:
             self._end(StopReason.ABORTED)
 
-    async def _pull(self) -> None:
+    async def _read_more(self) -> None:
         """Get more events from the source."""
         self._is_waiting = True
         try:
@@ -125,9 +125,9 @@ class SourceStream:
         if events is None:
             self._end(None)
         else:
-            self._told = self._tell(events)
+            self._events = self._assemble(events)
 
-    def _tell(self, events: Iterable[Event]) -> Iterator[Event]:
+    def _assemble(self, events: Iterable[Event]) -> Iterator[Event]:
         feed = self._assembler.feed
         for event in events:
             yield from feed(event)

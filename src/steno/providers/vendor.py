@@ -135,17 +135,17 @@ class Vendor(Quiet, frozen=True, kw_only=True):
         return f"set {names}" if names else "pass one as key"
 
     @property
-    def sealer(self) -> str:
+    def provider_name(self) -> str:
         """Who makes the seals."""
         return self.provider or self.name
 
     @property
     def chat_dialect(self) -> Dialect:
         """How to speak `openai_chat` with this vendor."""
-        dialect = self.dialect or DIALECTS.get(self.sealer) or Dialect(provider=self.sealer)
+        dialect = self.dialect or DIALECTS.get(self.provider_name) or Dialect(provider=self.provider_name)
         # Seals are for whom they are made by, whoever's dialect is spoken.
         return (
-            dialect if dialect.provider == self.sealer else replace(dialect, provider=self.sealer)
+            dialect if dialect.provider == self.provider_name else replace(dialect, provider=self.provider_name)
         )
 
 

@@ -36,7 +36,7 @@ def check_any_of(run: Run, value: Any, schema: SchemaMapping, place: Place) -> N
             return
         failures.append(found)
     if failures:
-        run.faults += most_helpful(failures, place)
+        run.violations += most_helpful(failures, place)
 
 
 def check_one_of(run: Run, value: Any, schema: SchemaMapping, place: Place) -> None:
@@ -46,7 +46,7 @@ def check_one_of(run: Run, value: Any, schema: SchemaMapping, place: Place) -> N
     if fitting > 1:
         run.report(place, "must fit exactly one of the alternatives, but fits several")
     elif results and not fitting:
-        run.faults += most_helpful(results, place)
+        run.violations += most_helpful(results, place)
 
 
 def check_not(run: Run, value: Any, schema: SchemaMapping, place: Place) -> None:

@@ -36,7 +36,7 @@ def schema_of_type(hint: Any) -> Schema:
     builder = Builder()
     base, metadata, _ = peel(hint)
     schema = builder.build(base, _name(base))
-    return builder.finish(beside(builder.in_place(schema), read_notes(metadata)))
+    return builder.finish(beside(builder.inline(schema), read_notes(metadata)))
 
 
 class Builder:
@@ -47,7 +47,7 @@ class Builder:
         self._names: dict[Hashable, str] = {}
         self._open_aliases: set[Hashable] = set()
         self._depth = 0
-        self._adopter = Adopter(self._defs, self._free_name)
+        self._pydantic_definitions = Adopter(self._defs, self._free_name)
 
     def build(self, hint: Any, at: str) -> Schema:
         """Return the schema of a type; `at` is the place that an error names."""
@@ -68,7 +68,7 @@ class Builder:
         if (schema := schema_of_form(hint, origin, self.build, at)) is not None:
             return schema
         if isinstance(origin, type):
-            return self._class(hint, origin, at)
+            return self._build_class(hint, origin, at)
         if isinstance(hint, TypeVar):
             if hint.__constraints__:
                 return any_of(hint.__constraints__, self.build, at)
@@ -76,19 +76,19 @@ class Builder:
         if hasattr(origin, "__supertype__"):  # NewType
             return self.build(origin.__supertype__, at)
         if hasattr(origin, "__value__"):  # type X = …
-            return self._alias(hint, origin, at)
+            return self._build_alias(hint, origin, at)
         if isinstance(hint, str | ForwardRef):
             raise unresolved(at, hint if isinstance(hint, str) else hint.__forward_arg__)
         raise _unsupported(hint, at)
 
-    def object_of(
+    def build_object(
         self, fields: Iterable[Field], *, entries: Mapping[str, str], description: str, at: str
     ) -> Schema:
         """Return the schema of an object; `entries` describes its fields, `at` goes before them."""
         properties: Schema = {}
         required: list[str] = []
         for field in fields:
-            properties[field.name] = self._property(field, entries, at)
+            properties[field.name] = self._build_property(field, entries, at)
             if field.required:
                 required.append(field.name)
         schema: Schema = {"type": "object"}
@@ -99,7 +99,7 @@ class Builder:
             schema["required"] = required
         return schema
 
-    def in_place(self, schema: Schema) -> Schema:
+    def inline(self, schema: Schema) -> Schema:
         """Return what a reference refers to; the definition stays only if it is recursive."""
         if "$ref" not in schema:
             return schema
@@ -113,7 +113,7 @@ class Builder:
         """Return the schema with all definitions below it."""
         return {**schema, "$defs": self._defs} if self._defs else schema
 
-    def _property(self, field: Field, entries: Mapping[str, str], at: str) -> Schema:
+    def _build_property(self, field: Field, entries: Mapping[str, str], at: str) -> Schema:
         base, metadata, _ = peel(field.type)
         notes: Schema = {}
         if description := entries.get(field.attribute or field.name):
@@ -125,41 +125,41 @@ class Builder:
 
     # -- what gets a definition ----
 
-    def _class(self, hint: Any, cls: Any, at: str) -> Schema:
+    def _build_class(self, hint: Any, cls: Any, at: str) -> Schema:
         if issubclass(cls, Enum):
             return schema_of_enum(cls, at)
         key = _key(hint)
         if key not in self._names:
             if hasattr(cls, "model_json_schema"):
-                self._names[key] = self._adopter.adopt(cls, at)
+                self._names[key] = self._pydantic_definitions.add_model(cls, at)
             elif record := read_record(hint, cls, get_args(hint), at):
                 self._names[key] = self._free_name(_name(hint))
-                self._define(self._names[key], record, cls, at)
+                self._define_class(self._names[key], record, cls, at)
             elif hasattr(cls, "__fspath__"):
                 return {"type": "string"}
             else:
                 raise _unsupported(hint, at)
         return {"$ref": _REF + self._names[key]}
 
-    def _define(self, name: str, record: Record, cls: type, at: str) -> None:
+    def _define_class(self, name: str, record: Record, cls: type, at: str) -> None:
         self._defs[name] = {}  # takes its place before the ones it refers to
         doc = read_docstring(_written_docstring(cls))
         if record.is_positional:
             items = [
-                {"title": field.name, **self._property(field, doc.entries, f"{at}.")}
+                {"title": field.name, **self._build_property(field, doc.entries, f"{at}.")}
                 for field in record.fields
             ]
             schema = tuple_of(items, sum(field.required for field in record.fields))
             self._defs[name] = beside(schema, {"description": doc.text} if doc.text else {})
             return
-        schema = self.object_of(
+        schema = self.build_object(
             record.fields, entries=doc.entries, description=doc.text, at=f"{at}."
         )
         self._defs[name] = beside(
             schema, {"additionalProperties": False} if record.is_closed else {}
         )
 
-    def _alias(self, hint: Any, alias: Any, at: str) -> Schema:
+    def _build_alias(self, hint: Any, alias: Any, at: str) -> Schema:
         """Return what `type X = …` stands for; it gets a definition if X is part of itself."""
         key = _key(hint)
         if key in self._open_aliases and key not in self._names:

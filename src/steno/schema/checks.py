@@ -85,10 +85,10 @@ def check(value: Any, schema: Mapping[str, Any] | bool) -> tuple[Problem, ...]:
         return (Problem("", "is nested too deeply to be checked"),)
     except ExhaustedError:
         return (Problem("", "is too large, or its schema too entangled, to be checked"),)
-    faults = run.faults
+    faults = run.violations
     if not faults:
         return ()
-    return tuple(Problem(_pointer(fault.place), fault.rule) for fault in faults[:MAX_FAULTS])
+    return tuple(Problem(_pointer(fault.path), fault.rule) for fault in faults[:MAX_FAULTS])
 
 
 def _pointer(place: Place) -> str:

@@ -42,23 +42,23 @@ def most_helpful(failures: list[list[Fault]], place: Place) -> list[Fault]:
     if reason is None or len(failures) == 1:
         return best
     reasons = [found for faults in failures if (found := _rules_out(faults, place))]
-    rules = [found.rule for found in reasons if found.place == reason.place]
-    return [Fault(reason.place, _either(rules), reason.aspect)]
+    rules = [found.rule for found in reasons if found.path == reason.path]
+    return [Fault(reason.path, _either(rules), reason.aspect)]
 
 
 def _distance(faults: list[Fault], place: Place) -> tuple[int, int, int]:
     """Return how far an alternative is from fitting: kind, then number, then depth of faults."""
     reason = _rules_out(faults, place)
-    miss = 0 if reason is None else 2 if reason.place == place else 1
-    return miss, len(faults), -max(_depth(fault.place) for fault in faults)
+    miss = 0 if reason is None else 2 if reason.path == place else 1
+    return miss, len(faults), -max(_depth(fault.path) for fault in faults)
 
 
 def _rules_out(faults: list[Fault], place: Place) -> Fault | None:
     """Return the fault which shows that another alternative was meant, if there is one."""
     for fault in faults:
-        if fault.place == place and fault.aspect != "rule":
+        if fault.path == place and fault.aspect != "rule":
             return fault
-        if fault.aspect == "tag" and fault.place and fault.place[0] == place:
+        if fault.aspect == "tag" and fault.path and fault.path[0] == place:
             return fault
     return None
 

@@ -47,7 +47,7 @@ def schema_of_function(function: Any) -> FunctionSchema:
         raise InvalidTool("a lambda has no name to call it by; use def")
     doc = read_docstring(_docstring(target))
     builder = Builder()
-    parameters = builder.object_of(
+    parameters = builder.build_object(
         _fields(target, _parameters(target, given, named, name), name),
         entries=doc.entries,
         description="",

@@ -24,7 +24,7 @@ class Adopter:
         self._free_name = free_name
         self._taken: dict[str, tuple[Any, str]] = {}
 
-    def adopt(self, model: Any, at: str) -> str:
+    def add_model(self, model: Any, at: str) -> str:
         """Take over a model and all it refers to; return its key in `defs`.
 
         Raises InvalidTool for a model that pydantic cannot describe.

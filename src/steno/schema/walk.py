@@ -34,7 +34,7 @@ _NAMES = frozenset(KINDS.values())
 class Fault(Struct, frozen=True):
     """A rule that was broken somewhere."""
 
-    place: Place
+    path: Place
     rule: str
     aspect: Aspect = "rule"
 
@@ -46,11 +46,11 @@ class ExhaustedError(Exception):
 class Run:
     """One walk: where references point to, what was found, how far it went."""
 
-    __slots__ = ("_rules", "_visits", "faults", "root")
+    __slots__ = ("_rules", "_visits", "violations", "root")
 
     def __init__(self, root: Any, rules: Mapping[str, Mapping[str, Rule]]) -> None:
         self.root = root
-        self.faults: list[Fault] = []
+        self.violations: list[Fault] = []
         self._rules = rules
         self._visits = 0
 
@@ -63,7 +63,7 @@ class Run:
         self._visits += 1
         if self._visits > MAX_VISITS:
             raise ExhaustedError
-        if len(self.faults) >= MAX_FAULTS:
+        if len(self.violations) >= MAX_FAULTS:
             return
         kind = KINDS.get(type(value)) or kind_of(value)
         expected = schema.get("type")
@@ -78,13 +78,13 @@ class Run:
 
     def report(self, place: Place, rule: str, aspect: Aspect = "rule") -> None:
         """Note that a rule was broken."""
-        self.faults.append(Fault(place, rule, aspect))
+        self.violations.append(Fault(place, rule, aspect))
 
     def try_visit(self, value: Any, schema: Any, place: Place) -> list[Fault]:
         """Return what a visit would report, without reporting it."""
-        outer, self.faults = self.faults, []
+        outer, self.violations = self.violations, []
         self.visit(value, schema, place)
-        found, self.faults = self.faults, outer
+        found, self.violations = self.violations, outer
         return found
 
 

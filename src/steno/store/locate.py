@@ -30,18 +30,18 @@ class Address(NamedTuple):
     """Where a store is."""
 
     kind: str
-    place: Path | str
+    location: Path | str
     """A file or folder; for a server the whole address, which may hold a password."""
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is a store; a server will say so itself."""
-        return not isinstance(self.place, Path) or self.place.exists()
+        return not isinstance(self.location, Path) or self.location.exists()
 
     def __str__(self) -> str:
-        if isinstance(self.place, Path):
-            return f"{self.kind}:{self.place}"
-        return without_secrets(self.place) or f"{self.kind}:"
+        if isinstance(self.location, Path):
+            return f"{self.kind}:{self.location}"
+        return without_secrets(self.location) or f"{self.kind}:"
 
 
 def read_address(address: str | Path) -> Address:
@@ -98,12 +98,12 @@ def open_store(address: str | Path | Address | None = None, *, create: bool = Tr
         found = address if isinstance(address, Address) else read_address(address)
     if found.kind == "memory":
         return MemoryStore()
-    if not create and not found.is_there:
+    if not create and not found.exists:
         raise Missing(f"store: there is none at {found}")
     check_place(found)
     module, name = _KINDS[found.kind]
     kind = getattr(import_module(f"steno.store.{module}"), name)
-    return cast("Store", kind(found.place))
+    return cast("Store", kind(found.location))
 
 
 def check_place(address: Address) -> None:
@@ -112,7 +112,7 @@ def check_place(address: Address) -> None:
     Folders are made for the usual store alone: any other path may have a slip in it. Raises
     Unavailable if the folder is missing, InvalidDocument for a file of another kind.
     """
-    place = address.place
+    place = address.location
     if not isinstance(place, Path):
         return
     folder = place.absolute().parent

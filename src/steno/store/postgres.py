@@ -93,12 +93,12 @@ class PostgresStore(Store):
 
     def headers(self) -> Iterator[Header]:
         """Return the header of every session."""
-        for _, body in self._numbered(sql.HEADERS):
+        for _, body in self._rows_by_number(sql.HEADERS):
             yield read_header(body)
 
     def header(self, session: str) -> Header:
         """Return the header of a session."""
-        return read_header(self._session(session).header)
+        return read_header(self._session_row(session).header)
 
     def rename(self, session: str, title: str | None) -> None:
         """Give a session another title."""
@@ -119,13 +119,13 @@ class PostgresStore(Store):
         def put(connection: Connection, is_again: bool) -> None:
             number, last = _lock(connection, session)
             place = _place(connection, number, branch, id=entry.id, parent=entry.parent)
-            if is_again and place.holds(branch, digest):
+            if is_again and place.holds_entry(branch, digest):
                 return
             if not place.has_branch and branch != MAIN:
                 raise Missing("store: there is no branch of this name")
             if place.head != _or_none(expected):
                 raise Conflict("store: the branch has moved on; refresh the conversation")
-            if place.taken is not None:
+            if place.existing_record is not None:
                 raise Conflict("store: there is an entry of this id")
             record = Record(seq=last + 1, branch=branch, entry=entry, digest=digest)
             _write(connection, number, record, place.parent)
@@ -142,7 +142,7 @@ class PostgresStore(Store):
                 if is_again and place.head == _or_none(at):
                     return
                 raise Conflict("store: there is a branch of this name")
-            if at is not None and place.taken is None:
+            if at is not None and place.existing_record is None:
                 raise Missing("store: there is no entry of this id")
             _write(connection, number, Record(seq=last + 1, branch=name, at=at), None)
 
@@ -150,12 +150,12 @@ class PostgresStore(Store):
 
     def heads(self, session: str) -> Mapping[str, str | None]:
         """Return the last entry of every branch."""
-        rows = self._rows(sql.HEADS, [self._session(session).number])
+        rows = self._rows(sql.HEADS, [self._session_row(session).number])
         return {name.decode(): None if head is None else head.decode() for name, head in rows}
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
         """Return an entry, then its parent and so on."""
-        number = self._session(session).number
+        number = self._session_row(session).number
         wanted: str | None = entry_id
         before: int | None = None
         while wanted is not None:
@@ -180,7 +180,7 @@ class PostgresStore(Store):
 
     def records(self, session: str) -> Iterator[Record]:
         """Return all records of a session, as many as there are now."""
-        return self._records(self._session(session))
+        return self._records(self._session_row(session))
 
     def replace(self, session: str, record: Record) -> None:
         """Write a record over the one of the same `seq`. Raises Missing.
@@ -226,7 +226,7 @@ class PostgresStore(Store):
 
     def summary(self, session: str) -> Summary:
         """Return what a list shows of a session."""
-        found = self._session(session)
+        found = self._session_row(session)
         header = read_header(found.header)
         first = [read_record(body) for (body,) in self._rows(sql.FIRST, [found.number, NEARBY])]
         return Summary(
@@ -281,7 +281,7 @@ class PostgresStore(Store):
 
     def blobs(self) -> Iterator[Blob]:
         """Return what is known of every blob."""
-        for _, digest, size, stored_at in self._numbered(sql.BLOBS):
+        for _, digest, size, stored_at in self._rows_by_number(sql.BLOBS):
             yield Blob(digest.decode(), size, read_time(stored_at))
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
@@ -294,14 +294,14 @@ class PostgresStore(Store):
     def _rows(self, statement: str, values: Values) -> list[Row]:
         return self._connections.read(lambda connection: connection.rows(statement, values))
 
-    def _numbered(self, statement: str) -> Iterator[Row]:
+    def _rows_by_number(self, statement: str) -> Iterator[Row]:
         """Return rows that begin with a number, in its order, page by page."""
         last = 0
         while page := self._rows(statement, [last, _ROWS]):
             yield from page
             last = page[-1][0]
 
-    def _session(self, session: str) -> SessionRow:
+    def _session_row(self, session: str) -> SessionRow:
         found = self._rows(sql.SESSION, [as_bytes(session)])
         if not found:
             raise Missing("store: there is no session of this id")

@@ -192,19 +192,19 @@ class Connections:
         self._is_closed = False
         self._inherited: list[Connection] = []
         """Of the process that this one was forked from, who speaks on them: not ours to close."""
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._process = os.getpid()
         self._lock = Lock()
-        self._places = BoundedSemaphore(_MOST)
+        self._slots = BoundedSemaphore(_MOST)
         self._idle: list[Connection] = []
 
-    def _leave_to_parent(self) -> None:
+    def _reset_after_fork(self) -> None:
         """Begin anew in a process that was forked."""
         if self._process != os.getpid():
             self._inherited += self._idle
-            self._begin()
+            self._reset()
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Return what `work` does with a connection; it may be done again."""
@@ -236,7 +236,7 @@ class Connections:
 
     def close(self) -> None:
         """Close all connections; those in use when they come back."""
-        self._leave_to_parent()
+        self._reset_after_fork()
         with self._lock:
             self._is_closed = True
         self._close_idle()
@@ -248,26 +248,26 @@ class Connections:
         while True:
             pause = next(pauses, None)
             try:
-                with self._lent(is_new=was_there) as connection:
+                with self._borrow(is_new=was_there) as connection:
                     was_there = True
                     return work(connection)
             except _Broken as broken:
                 if pause is None or not was_there:
-                    raise self._explained(None, is_unsure=is_unsure()) from broken.__cause__
+                    raise self._error_for(None, is_unsure=is_unsure()) from broken.__cause__
             except psycopg.Error as exc:
                 if pause is None or not (exc.sqlstate or "").startswith(_TRANSIENT):
-                    raise self._explained(exc, is_unsure=is_unsure()) from exc
+                    raise self._error_for(exc, is_unsure=is_unsure()) from exc
                 was_there = False
             sleep(pause)
 
     @contextmanager
-    def _lent(self, *, is_new: bool) -> Generator[Connection]:
+    def _borrow(self, *, is_new: bool) -> Generator[Connection]:
         """Lend out a connection. Raises _Broken if there is none, or it breaks while in use."""
-        self._leave_to_parent()
-        with self._places:
+        self._reset_after_fork()
+        with self._slots:
             if is_new:
                 self._close_idle()  # they are likely to be broken, too
-            connection = self._take()
+            connection = self._acquire()
             try:
                 yield connection
             except psycopg.Error as exc:
@@ -275,9 +275,9 @@ class Connections:
                     raise _Broken from exc
                 raise
             finally:
-                self._give_back(connection)
+                self._release(connection)
 
-    def _take(self) -> Connection:
+    def _acquire(self) -> Connection:
         with self._lock:
             if self._is_closed:
                 raise Unavailable(f"{self._server.place}: the store was closed")
@@ -302,7 +302,7 @@ class Connections:
             raise
         return connection
 
-    def _give_back(self, connection: Connection) -> None:
+    def _release(self, connection: Connection) -> None:
         with self._lock:
             if connection.is_usable and not self._is_closed:
                 self._idle.append(connection)
@@ -315,7 +315,7 @@ class Connections:
         for connection in idle:
             connection.close()
 
-    def _explained(self, error: BaseException | None, *, is_unsure: bool) -> LogError:
+    def _error_for(self, error: BaseException | None, *, is_unsure: bool) -> LogError:
         place, state = self._server.place, getattr(error, "sqlstate", None) or ""
         if state in _DAMAGED:
             return Damaged(f"{place}: the server finds its own files damaged; restore a backup")

@@ -56,15 +56,15 @@ class Place(NamedTuple):
 
     has_branch: bool
     head: bytes | None
-    taken: bytes | None
+    existing_record: bytes | None
     """The record that has the id of the entry."""
     parent: int | None
 
-    def holds(self, branch: str, digest: str) -> bool:
+    def holds_entry(self, branch: str, digest: str) -> bool:
         """Tell whether this very entry was written there before."""
-        if self.taken is None:
+        if self.existing_record is None:
             return False
-        record = read_record(self.taken)
+        record = read_record(self.existing_record)
         return record.branch == branch and record.digest == digest
 
 

@@ -104,7 +104,7 @@ class SqliteStore(Store):
         """Begin a session."""
         data = encode_header(header)
         rows = list(rows_of(records))  # before the lock: they may come from this very store
-        with self._database.writing() as db:
+        with self._database.write_transaction() as db:
             if db.execute("SELECT 1 FROM session WHERE id = ?", (header.id,)).fetchone():
                 raise Conflict("store: there is a session of this id")
             add_session(db, header.id, data, rows)
@@ -114,22 +114,22 @@ class SqliteStore(Store):
 
         What cannot be read is raised behind the others.
         """
-        with self._database.reading() as db:
+        with self._database.read_transaction() as db:
             return all_headers(db)
 
     def header(self, session: str) -> Header:
         """Return the header of a session."""
-        with self._database.reading() as db:
+        with self._database.read_transaction() as db:
             return header_of(db, session)
 
     def rename(self, session: str, title: str | None) -> None:
         """Give a session another title."""
-        with self._database.writing() as db:
+        with self._database.write_transaction() as db:
             rename(db, session, title)
 
     def remove(self, session: str) -> None:
         """Forget a session. When a quarter of the file is free by then, it is written anew."""
-        with self._database.erasing() as db:
+        with self._database.erase_transaction() as db:
             extent = extent_of(db, session)
             search_index.forget(db, extent.base, extent.last)
             remove_session(db, extent)
@@ -148,7 +148,7 @@ class SqliteStore(Store):
 
     def summary(self, session: str) -> Summary:
         """Return what a list shows of a session; of its records it looks at the first and last."""
-        with self._database.reading() as db:
+        with self._database.read_transaction() as db:
             extent = extent_of(db, session)
             known = figures_of(db, extent)
             near = first_entries(db, extent, NEARBY)
@@ -162,7 +162,7 @@ class SqliteStore(Store):
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
         """Put an entry at the end of a branch."""
-        with self._database.writing() as db:
+        with self._database.write_transaction() as db:
             extent = extent_of(db, session)
             found = head_of(db, extent, branch)
             if found is None and branch != MAIN:
@@ -177,7 +177,7 @@ class SqliteStore(Store):
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
         """Let a branch begin behind an entry."""
-        with self._database.writing() as db:
+        with self._database.write_transaction() as db:
             extent = extent_of(db, session)
             if head_of(db, extent, name) is not None:
                 raise Conflict("store: there is a branch of this name")
@@ -188,21 +188,21 @@ class SqliteStore(Store):
 
     def heads(self, session: str) -> Mapping[str, str | None]:
         """Return the last entry of every branch."""
-        with self._database.reading() as db:
+        with self._database.read_transaction() as db:
             return dict(heads_of(db, extent_of(db, session)))
 
     # -- records -----------------------------------------------------------------------------
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
         """Return an entry, then its parent and so on."""
-        with self._database.reading() as db:
+        with self._database.read_transaction() as db:
             extent = extent_of(db, session)
             seq = find(db, extent, entry_id)
         wanted: str | None = entry_id
         while wanted is not None:
             rows: list[tuple[Content, int | None]] = []
             if seq is not None:
-                with self._database.reading() as db:
+                with self._database.read_transaction() as db:
                     rows = path_back(db, extent.base, seq, _PORTION)
             if not rows:
                 raise Missing("store: there is no entry of this id")
@@ -215,14 +215,14 @@ class SqliteStore(Store):
 
     def records(self, session: str) -> Iterator[Record]:
         """Return all records of a session, as many as there are now."""
-        with self._database.reading() as db:
+        with self._database.read_transaction() as db:
             extent = extent_of(db, session)
         return self._records(extent)
 
     def _records(self, extent: Extent) -> Iterator[Record]:
         for done in range(0, extent.length, _PORTION):
             number = min(_PORTION, extent.length - done)
-            with self._database.reading() as db:
+            with self._database.read_transaction() as db:
                 rows = portion(db, extent.session, done, number)
                 if not is_there(db, extent.session):
                     raise Missing("store: the session was removed meanwhile")
@@ -231,7 +231,7 @@ class SqliteStore(Store):
             for row in rows:
                 record = row.record()
                 if row.parent == 0:
-                    with self._database.reading() as db:
+                    with self._database.read_transaction() as db:
                         check_parent_is_elsewhere(db, extent, record)
                 yield record
 
@@ -251,7 +251,7 @@ class SqliteStore(Store):
         Nothing remains of what was there. Raises Unavailable also if only the second failed;
         replacing it again, with the same record, makes up for it.
         """
-        with self._database.erasing() as db:
+        with self._database.erase_transaction() as db:
             extent = extent_of(db, session)
             key, entry = overwrite(db, extent, record), record.entry
             search_index.forget(db, key, key)
@@ -284,20 +284,20 @@ class SqliteStore(Store):
     def _index_all(self) -> bool:
         """Bring the index up to date, a portion at a time; False if there can be none."""
         while True:
-            with self._database.reading() as db:
+            with self._database.read_transaction() as db:
                 if not search_index.can_index(db):
                     return False
                 if not search_index.pending(db):
                     return True
-            with self._database.writing() as db:
+            with self._database.write_transaction() as db:
                 _index_portion(db)
 
     def _search_index(self, wanted: frozenset[str], limit: int) -> list[Hit]:
-        with self._database.reading() as db:
+        with self._database.read_transaction() as db:
             keys = search_index.matching(db, wanted)
         hits: list[Hit] = []
         for key in keys:
-            with self._database.reading() as db:
+            with self._database.read_transaction() as db:
                 row = found_at(db, key)
             session, record = row or ("", None)  # none if it was removed meanwhile
             entry = None if record is None else record.entry
@@ -312,7 +312,7 @@ class SqliteStore(Store):
     def put_blob(self, data: bytes) -> str:
         """Keep bytes and return their SHA-256."""
         digest = sha256_of(data)
-        with self._database.writing() as db:
+        with self._database.write_transaction() as db:
             db.execute(
                 """
                 INSERT INTO blob (sha256, size, stored_at) VALUES (?, ?, ?)
@@ -332,7 +332,7 @@ class SqliteStore(Store):
 
     def blob(self, sha256: str) -> bytes:
         """Return the bytes."""
-        with self._database.reading() as db:
+        with self._database.read_transaction() as db:
             row = db.execute(
                 "SELECT data FROM blob JOIN blob_data USING (key) WHERE sha256 = ?",
                 (_digest_from(sha256),),
@@ -346,7 +346,7 @@ class SqliteStore(Store):
 
     def blobs(self) -> Iterator[Blob]:
         """Return what is known of every blob."""
-        with self._database.reading() as db:
+        with self._database.read_transaction() as db:
             rows = db.execute(
                 "SELECT hex(sha256), size, stored_at FROM blob ORDER BY key"
             ).fetchall()
@@ -356,7 +356,7 @@ class SqliteStore(Store):
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
         """Forget a blob. Nothing remains of it in the files."""
         latest = None if put_before is None else microseconds(put_before)
-        with self._database.erasing() as db:
+        with self._database.erase_transaction() as db:
             db.execute(
                 "DELETE FROM blob WHERE sha256 = ?1 AND (?2 IS NULL OR stored_at <= ?2)",
                 (_digest_from(sha256), latest),

@@ -64,32 +64,32 @@ class Database:
             _databases.add(self)
         with self.lock, _translated():
             _make_file(self._file)
-            self._opened()
+            self._ensure_open()
 
-    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+    def read_transaction(self) -> AbstractContextManager[sqlite3.Connection]:
         """Give the connection for a moment, in which nothing changes."""
         return self._transaction("BEGIN")
 
-    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+    def write_transaction(self) -> AbstractContextManager[sqlite3.Connection]:
         """Give the connection for changes: all of them are durable at the end, or none is made."""
         return self._transaction("BEGIN IMMEDIATE")
 
     @contextmanager
-    def erasing(self) -> Generator[sqlite3.Connection]:
+    def erase_transaction(self) -> Generator[sqlite3.Connection]:
         """Do the same, and let nothing of what was there before remain in the write-ahead log.
 
         The log is cleared before as well: a reader who would keep it alive is noticed then, when
         nothing has been changed yet.
         """
         self._clear_log()
-        with self.writing() as db:
+        with self.write_transaction() as db:
             yield db
         self._clear_log()
 
     def compact(self) -> None:
         """Write the file anew, without what is free in it or in its pages."""
         with self.lock, _translated():
-            db = self._opened()
+            db = self._ensure_open()
             with _temporary_files_in(self._file.parent, db):
                 db.execute("VACUUM")
         self._clear_log()
@@ -99,7 +99,7 @@ class Database:
         now = time.monotonic()
         if self._checked_at is not None and now - self._checked_at < _CHECK_LASTS_S:
             return
-        with self.reading() as db:
+        with self.read_transaction() as db:
             (problem,) = db.execute("PRAGMA quick_check(1)").fetchone()
             if problem != "ok" or not is_whole(db):
                 raise Damaged(_DAMAGED)
@@ -123,7 +123,7 @@ class Database:
     @contextmanager
     def _transaction(self, begin: str) -> Generator[sqlite3.Connection]:
         with self.lock, _translated():
-            db = self._opened()
+            db = self._ensure_open()
             try:
                 # It waits for others, and whoever interrupts that is heard when it has begun.
                 db.execute(begin)
@@ -135,7 +135,7 @@ class Database:
 
     def _clear_log(self) -> None:
         with self.lock, _translated():
-            is_blocked = self._opened().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            is_blocked = self._ensure_open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if is_blocked:
             raise Unavailable(
                 "store: another program reads old content and keeps it from being erased; "
@@ -144,7 +144,7 @@ class Database:
 
     # -- opening -----------------------------------------------------------------------------
 
-    def _opened(self) -> sqlite3.Connection:
+    def _ensure_open(self) -> sqlite3.Connection:
         if self._is_closed:
             raise Unavailable("store: it was closed; open it again")
         if self.connection is None:
@@ -175,13 +175,13 @@ class Database:
             check_same_thread=False,
         )
         try:
-            self._prepare_in_turn(db)
+            self._prepare_with_retry(db)
         except BaseException:
             db.close()
             raise
         return db
 
-    def _prepare_in_turn(self, db: sqlite3.Connection) -> None:
+    def _prepare_with_retry(self, db: sqlite3.Connection) -> None:
         """Prepare a database, also while others do. SQLite does not wait by itself for all of it."""
         deadline = time.monotonic() + self._timeout_s
         while True:

@@ -143,17 +143,17 @@ class Extent(NamedTuple):
         return self.last - self.base
 
     @property
-    def recent(self) -> int:
+    def first_unindexed(self) -> int:
         """The key of the first record behind the last whole block, also if there is none yet."""
         return self.base + self.length // BLOCK * BLOCK + 1
 
     @property
-    def names(self) -> dict[str, int]:
+    def parameters(self) -> dict[str, int]:
         """The same, for a statement."""
         return {
             "session": self.session,
             "base": self.base,
-            "recent": self.recent,
+            "recent": self.first_unindexed,
             "last": self.last,
         }
 
@@ -247,7 +247,7 @@ def find(db: sqlite3.Connection, extent: Extent, entry_id: str) -> int | None:
     """Return the `seq` of an entry."""
     if entry_id == extent.entry_id:
         return extent.length
-    names, kept = extent.names, packed(entry_id)
+    names, kept = extent.parameters, packed(entry_id)
     row = db.execute(_FIND, {**names, "id": kept}).fetchone()
     if row is None and extent.has_text_ids and kept != entry_id:
         row = db.execute(_FIND, {**names, "id": entry_id}).fetchone()
@@ -256,14 +256,14 @@ def find(db: sqlite3.Connection, extent: Extent, entry_id: str) -> int | None:
 
 def heads_of(db: sqlite3.Connection, extent: Extent) -> list[tuple[str, str | None]]:
     """Return every branch and its last entry, the branch whose entry came last at the end."""
-    return [(name, unpacked(id)) for name, id in db.execute(_HEADS, extent.names)]
+    return [(name, unpacked(id)) for name, id in db.execute(_HEADS, extent.parameters)]
 
 
 def head_of(db: sqlite3.Connection, extent: Extent, branch: str) -> tuple[str, str | None] | None:
     """Return the same for one branch; None if there is none of this name."""
     if branch == extent.branch and extent.entry_id is not None:
         return branch, extent.entry_id
-    found = db.execute(_HEAD, {**extent.names, "name": branch}).fetchone()
+    found = db.execute(_HEAD, {**extent.parameters, "name": branch}).fetchone()
     return None if found is None else (found[0], unpacked(found[1]))
 
 
@@ -297,7 +297,7 @@ def figures_of(db: sqlite3.Connection, extent: Extent) -> Figures:
     ).fetchone()
     number, last = db.execute(
         "SELECT count(id), max(time) FROM record WHERE key BETWEEN :recent AND :last",
-        extent.names,
+        extent.parameters,
     ).fetchone()
     times = [time for time in (latest, last) if time is not None]
     latest_of_all = moment(max(times)) if times else None
@@ -306,7 +306,7 @@ def figures_of(db: sqlite3.Connection, extent: Extent) -> Figures:
 
 def first_entries(db: sqlite3.Connection, extent: Extent, number: int) -> list[Entry]:
     """Return the first entries of a session."""
-    rows = db.execute(_FIRST, {**extent.names, "number": number}).fetchall()
+    rows = db.execute(_FIRST, {**extent.parameters, "number": number}).fetchall()
     return [entry for row in rows if (entry := record_from(row).entry) is not None]
 
 

@@ -225,9 +225,9 @@ class Store(ABC):
         if heads == before and told != found.heads:  # else somebody has written meanwhile
             problem = "the branches that the store knows are not those of its records"
             return found._replace(bad=BadRecord(len(digests) - 1, None, problem))
-        return found._replace(bad=self._bad_blob(beside))
+        return found._replace(bad=self._find_bad_blob(beside))
 
-    def _bad_blob(self, beside: Iterable[tuple[Record, str]]) -> BadRecord | None:
+    def _find_bad_blob(self, beside: Iterable[tuple[Record, str]]) -> BadRecord | None:
         """Find the first record that has lost something that lay beside it."""
         for record, digest in beside:
             try:
@@ -257,7 +257,7 @@ class Store(ABC):
             return
         without = replace(record, entry=redacted(record.entry))
         # In this order: what is announced twice does no harm, what is missing has to be explained.
-        self._announce(session, Redaction(target=entry_id, actor=actor, reason=reason))
+        self._append_redaction(session, Redaction(target=entry_id, actor=actor, reason=reason))
         self.replace(session, without)
         try:
             self.collect_garbage(only=digests_of(payload), older_than=timedelta(0))
@@ -265,7 +265,7 @@ class Store(ABC):
             # Another session cannot be read, and may name the same blobs.
             _logger.warning("redact: what lay beside the entry stays until collect_garbage can run")
 
-    def _announce(self, session: str, payload: Redaction) -> None:
+    def _append_redaction(self, session: str, payload: Redaction) -> None:
         """Append to the branch that was written to last, however busy others are with it."""
         for tries_left in reversed(range(_MOST_TRIES)):
             branch, head = ([(MAIN, None), *self.heads(session).items()])[-1]
@@ -297,11 +297,11 @@ class Store(ABC):
 
     # -- what lies beside the records --------------------------------------------------------
 
-    def put_aside(self, payload: Payload) -> Payload:
+    def extract_blobs(self, payload: Payload) -> Payload:
         """Return a payload whose images and long results lie in blobs, and put them there."""
         return put_aside(payload, self.put_blob)
 
-    def bring_back(self, payload: P) -> P:
+    def restore_blobs(self, payload: P) -> P:
         """Return a payload with everything that was put aside in it again.
 
         Raises Missing and Damaged if a blob is not there as it was.
@@ -352,10 +352,10 @@ class _Journal:
         self._store = store
         self._session = session
 
-    def put_aside(self, payload: Payload) -> Payload:
-        return self._store.put_aside(payload)
+    def extract_blobs(self, payload: Payload) -> Payload:
+        return self._store.extract_blobs(payload)
 
-    def bring_back(self, payload: P) -> P:
+    def restore_blobs(self, payload: P) -> P:
         return bring_back(payload, self._store.blob)
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:

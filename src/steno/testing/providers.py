@@ -97,7 +97,7 @@ class _ScriptedStream(SourceStream):
         self._script = source
 
     def message(self) -> AssistantMessage:
-        return self._script.whole or super().message()
+        return self._script.final_message or super().message()
 
 
 class _ScriptedSource:
@@ -107,7 +107,7 @@ class _ScriptedSource:
         self._take = take
         self._steps: Iterable[ScriptedStep] | None = None
         self._message: AssistantMessage | None = None
-        self.whole: AssistantMessage | None = None
+        self.final_message: AssistantMessage | None = None
         """The message of the turn, once it was told to its end."""
         self._has_finished = False
         self._waiting: asyncio.Timeout | None = None
@@ -126,7 +126,7 @@ class _ScriptedSource:
             return (step,)
         if not self._has_finished:
             raise CutShort("script: it ended without a Finished")
-        self.whole = self._message
+        self.final_message = self._message
         return None
 
     def redact(self, error: Exception) -> None:
@@ -279,4 +279,4 @@ def _recorded(recording: Recording) -> Recorded:
     if isinstance(recording, Recorded):
         return recording
     body = recording.read_bytes() if isinstance(recording, Path) else recording
-    return Recorded.of_http(body) if body.startswith(b"HTTP/1.") else Recorded((body,))
+    return Recorded.from_http(body) if body.startswith(b"HTTP/1.") else Recorded((body,))

@@ -108,7 +108,7 @@ class BashTool:
         """Return the command as it is, where it would run, and within which limits."""
         arguments = self._arguments(call)
         sandbox = await asyncio.to_thread(self._find_sandbox)
-        seconds = self._seconds(arguments)
+        seconds = self._timeout_of(arguments)
         notes = [
             f"in {self._workspace.root}",
             "in the background" if arguments.background else "",
@@ -125,7 +125,7 @@ class BashTool:
             return await self._run_in_background(arguments)
         voice = _Voice(stage, self._limits.shown_output_bytes)
         process, sandbox = await self._start(arguments.command, voice)
-        ending = await process.wait(self._seconds(arguments))
+        ending = await process.wait(self._timeout_of(arguments))
         voice.close()
         text, details = await asyncio.to_thread(output_of, process.capture.take(), stage)
         notes = notes_on(ending)
@@ -149,7 +149,7 @@ class BashTool:
                 "end one with bash_kill"
             )
         process, sandbox = await self._start(arguments.command, None)
-        job = self.jobs.add(arguments.command, process, timeout_s=self._seconds(arguments))
+        job = self.jobs.add(arguments.command, process, timeout_s=self._timeout_of(arguments))
         return ToolOutput.of(
             f'[started as job {job.id}; call bash_output with job "{job.id}" for what it writes]',
             details={"job": job.id, "sandbox": sandbox},
@@ -159,16 +159,16 @@ class BashTool:
         """Start a command; return it, and the name of the sandbox it is in."""
         sandbox = await asyncio.to_thread(self._find_sandbox)
         environ = build_environment(self._environ, self._access.environment)
-        if sandbox.stays:
+        if sandbox.is_wrapper:
             environ["TMPDIR"] = "/tmp"  # noqa: S108 - the command's own, as the sandbox shows it
         shell = find_program("bash", outside=self._workspace.roots, path=environ["PATH"])
-        argv = sandbox.wrap((str(shell or "/bin/sh"), "-c", command), self._scope(environ))
+        argv = sandbox.wrap((str(shell or "/bin/sh"), "-c", command), self._sandbox_scope(environ))
         process = await Process.start(
             argv,
             folder=self._workspace.root,
             environ=environ,
             limits=self._limits,
-            is_wrapped=sandbox.stays,
+            is_wrapped=sandbox.is_wrapper,
             listener=voice,
         )
         return process, sandbox.name
@@ -178,7 +178,7 @@ class BashTool:
             self._sandbox = find_sandbox(self._sandbox, outside=self._workspace.roots)
         return self._sandbox
 
-    def _scope(self, environ: Mapping[str, str]) -> SandboxScope:
+    def _sandbox_scope(self, environ: Mapping[str, str]) -> SandboxScope:
         temporary = self._access.temporary
         if "TMPDIR" in environ:
             temporary = (*temporary, Path(environ["TMPDIR"]))
@@ -215,7 +215,7 @@ class BashTool:
             raise ToolFailed(f"bash: timeout_s must be from 1 to {self._limits.max_timeout_s}")
         return arguments
 
-    def _seconds(self, arguments: BashArguments) -> int | None:
+    def _timeout_of(self, arguments: BashArguments) -> int | None:
         """Return how long a command may run; in the background without end, unless it says so."""
         if arguments.timeout_s is not None or arguments.background:
             return arguments.timeout_s
@@ -238,10 +238,10 @@ class _Voice:
         if self._left <= 0:
             text += "\n[... there is more, which is not shown while it runs ...]\n"
         if text:
-            self._stage.say(text)
+            self._stage.report_output(text)
 
     def close(self) -> None:
         """Say the rest, if the last character was never finished."""
         rest = self._decoder.decode(b"", final=True)
         if rest:
-            self._stage.say(rest)
+            self._stage.report_output(rest)

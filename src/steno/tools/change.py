@@ -43,13 +43,13 @@ class FileChange(NamedTuple):
         return cls(path, before, after, _compare(path, before, after))
 
     @property
-    def shown(self) -> str:
+    def preview_text(self) -> str:
         """The diff, for whoever decides about it; a sentence if there is nothing in it."""
         return self.diff.text or (
             f"{self.path}: {'an empty file' if self.before is None else 'no change'}"
         )
 
-    def make(self, workspace: Workspace) -> ToolOutput:
+    def apply(self, workspace: Workspace) -> ToolOutput:
         """Write the file, unless it is no longer what it was. Raises ToolFailed."""
         expected = None if self.before is None else Fingerprint.of(self.before)
         workspace.strict.write_file(self.path, self.after, expected=expected)

@@ -131,7 +131,7 @@ class _Reader:
             self._at = found.end()
         return found
 
-    def sees(self, pattern: re.Pattern[str]) -> bool:
+    def is_at(self, pattern: re.Pattern[str]) -> bool:
         """Tell whether something stands here that matches."""
         return pattern.match(self._text, self._at) is not None
 
@@ -139,7 +139,7 @@ class _Reader:
         """Return the next character; empty at the end."""
         return self._text[self._at : self._at + 1]
 
-    def word(self) -> _Word:
+    def read_word(self) -> _Word:
         """Read a word. Raises _Unsure if there is none, or one that runs something."""
         value: list[str] = []
         raw: list[str] = []
@@ -152,11 +152,11 @@ class _Reader:
                 raise _Unsure
             start = self._at
             if char in "'\"\\":
-                part, expands = self._quotation(char)
+                part, expands = self._read_quotation(char)
                 quoted.append(part)
                 has_parameter |= expands
             elif char == "$":
-                part, expands = self._dollar()
+                part, expands = self._read_dollar()
                 has_parameter |= expands
             else:
                 part = char
@@ -178,7 +178,7 @@ class _Reader:
             has_tilde=has_tilde,
         )
 
-    def _quotation(self, mark: str) -> tuple[str, bool]:
+    def _read_quotation(self, mark: str) -> tuple[str, bool]:
         """Read what a quote or a backslash protects; tell whether something in it expands."""
         self._at += 1
         if mark == "\\":
@@ -194,16 +194,16 @@ class _Reader:
             part = self._text[self._at : end]
             self._at = end + 1
             return part, False
-        return self._double_quotation()
+        return self._read_double_quotation()
 
-    def _double_quotation(self) -> tuple[str, bool]:
+    def _read_double_quotation(self) -> tuple[str, bool]:
         parts: list[str] = []
         is_open = False
         while (char := self.peek()) != '"':
             if char in {"", "`"} or self._text.startswith(_CONTINUATION, self._at):
                 raise _Unsure
             if char == "$":
-                part, expands = self._dollar(within_quotes=True)
+                part, expands = self._read_dollar(within_quotes=True)
                 is_open |= expands
                 parts.append(part)
                 continue
@@ -215,7 +215,7 @@ class _Reader:
         self._at += 1
         return "".join(parts), is_open
 
-    def _dollar(self, *, within_quotes: bool = False) -> tuple[str, bool]:
+    def _read_dollar(self, *, within_quotes: bool = False) -> tuple[str, bool]:
         """Read a variable, or a dollar that is just that. Raises _Unsure for all else."""
         found = self.take(_PARAMETER)
         if found is not None:
@@ -252,10 +252,10 @@ def _simple_command(reader: _Reader) -> tuple[list[_Word], list[str]]:
     """Read words and redirections up to an operator or the end."""
     words: list[_Word] = []
     redirections: list[str] = []
-    while not reader.is_at_end and not reader.sees(_OPERATOR):
+    while not reader.is_at_end and not reader.is_at(_OPERATOR):
         found = reader.take(_REDIRECTION)
         if found is None:
-            words.append(reader.word())
+            words.append(reader.read_word())
         else:
             redirections.extend(_redirection(found[1] or found[2], reader))
         reader.skip_blanks()
@@ -289,7 +289,7 @@ def _redirection(operator: str, reader: _Reader) -> Iterator[str]:
     if reader.peek() in {"<", "("}:
         raise _Unsure  # a here-document or a process
     reader.skip_blanks()
-    target = reader.word()
+    target = reader.read_word()
     if operator in {">&", "<&"} and _DESCRIPTOR.fullmatch(target.value):
         return
     if target.text != "/dev/null":

@@ -42,7 +42,7 @@ _MOST_BYTES: Final = 4096  # likewise
 class Place(NamedTuple):
     """Where a path leads. `rest` is looked up in `folder`, which is open and closed by `descend`."""
 
-    above: Names
+    folder_names: Names
     """The real path of the folder."""
     folder: int
     rest: Names
@@ -62,7 +62,7 @@ class Place(NamedTuple):
     @property
     def names(self) -> Names:
         """The real path that is meant, whether or not something is there."""
-        return self.above + self.rest
+        return self.folder_names + self.rest
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def descend(path: str, base: Names, tops: Collection[Names]) -> Generator[Place,
     _check(path)
     descent = _Descent(path, base, tops)
     try:
-        yield descent.place()
+        yield descent.walk()
     finally:
         descent.close()
 
@@ -138,7 +138,7 @@ class _Descent:
             self._todo += base[::-1]
         self._links = 0
 
-    def place(self) -> Place:
+    def walk(self) -> Place:
         """Walk to the end."""
         self._enter_top()
         while self._todo:
@@ -146,13 +146,13 @@ class _Descent:
             if name in {"", "."}:
                 continue
             if name == "..":
-                self._climb()
+                self._go_up()
             elif not self._folders:
-                self._pass_outside(name)
-            elif rest := self._step(name):
+                self._step_outside(name)
+            elif rest := self._step_inside(name):
                 return Place(tuple(self._names), self._folders[-1], rest)
         if not self._folders:
-            raise self._outside()
+            raise self._outside_error()
         return Place(tuple(self._names), self._folders[-1], ())
 
     def close(self) -> None:
@@ -160,7 +160,7 @@ class _Descent:
         while self._folders:
             os.close(self._folders.pop())
 
-    def _outside(self) -> ToolFailed:
+    def _outside_error(self) -> ToolFailed:
         # Nothing more: whether something is there is not for a model to know.
         return ToolFailed(f"{quoted(self._path)}: is outside of the folders that may be used")
 
@@ -168,14 +168,14 @@ class _Descent:
         if tuple(self._names) in self._tops:
             self._folders.append(os.open(Path("/", *self._names), OPEN_FOLDER))
 
-    def _climb(self) -> None:
+    def _go_up(self) -> None:
         """Go back the way we came: where `..` leads is not asked of a folder that may move."""
         if self._names:
             self._names.pop()
         if self._folders:
             os.close(self._folders.pop())
 
-    def _pass_outside(self, name: str) -> None:
+    def _step_outside(self, name: str) -> None:
         """Go on where nothing may be opened; models cannot change what is there either."""
         try:
             target = str(Path("/", *self._names, name).readlink())
@@ -197,13 +197,13 @@ class _Descent:
             self._names.clear()
             self._enter_top()
 
-    def _step(self, name: str) -> Names:
+    def _step_inside(self, name: str) -> Names:
         """Go on inside, and return what is left of the path if this was the last step."""
         here = self._folders[-1]
         try:
             found = os.stat(name, dir_fd=here, follow_symlinks=False)
         except FileNotFoundError:
-            return self._missing(name)
+            return self._missing_names(name)
         if stat.S_ISLNK(found.st_mode):
             self._follow(os.readlink(name, dir_fd=here))
             return ()
@@ -218,7 +218,7 @@ class _Descent:
         self._names.append(name)
         return ()
 
-    def _missing(self, name: str) -> Names:
+    def _missing_names(self, name: str) -> Names:
         """Return this and all further names: they can be made, but nothing be left again."""
         rest = [name, *(step for step in reversed(self._todo) if step not in {"", "."})]
         if ".." in rest:

@@ -80,22 +80,22 @@ class EditTool:
         """Return the diff."""
         wanted = arguments_of(call, _Arguments)
         (path,) = self.subjects(call)
-        return (await asyncio.to_thread(self._change, path, wanted)).shown
+        return (await asyncio.to_thread(self._change, path, wanted)).preview_text
 
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Change the file, or leave it as it was. Raises ToolFailed."""
         wanted, path = arguments_of(call, _Arguments), decided_path(self, call, stage)
-        return await finished(lambda: self._change(path, wanted).make(self._workspace))
+        return await finished(lambda: self._change(path, wanted).apply(self._workspace))
 
     def _change(self, path: str, wanted: _Arguments) -> FileChange:
         workspace = self._workspace.strict
         before = workspace.read_file(path)
-        workspace.check_known(path, before)
+        workspace.check_unchanged_since_read(path, before)
         file = read_text(before)
         if file is None:
             raise ToolFailed(f"{quoted(path)}: is not text but {kind_of(before)}")
         try:
-            after = file.bytes_of(replace(file, wanted.old, wanted.new, every=wanted.replace_all))
+            after = file.encode(replace(file, wanted.old, wanted.new, every=wanted.replace_all))
         except UnicodeEncodeError:
             raise ToolFailed(
                 f"new: holds characters that {file.label}, the encoding of the file, has not;"

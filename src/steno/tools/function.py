@@ -67,12 +67,12 @@ class FunctionTool(Generic[P, R]):
     ) -> None:
         update_wrapper(self, function)
         hints = _hints(function)
-        self._stages = tuple([key for key, hint in hints.items() if hint is Stage])
+        self._context_parameters = tuple([key for key, hint in hints.items() if hint is Stage])
         self._hints = {key: hint for key, hint in hints.items() if hint is not Stage}
         self._function = cast("Callable[..., Any]", function)
         self._subjects = subjects
         # What is bound is not shown to a model: a stage is ours to give.
-        bound = partial(self._function, **dict.fromkeys(self._stages))
+        bound = partial(self._function, **dict.fromkeys(self._context_parameters))
         self._definition = ToolDefinition.from_function(bound, name=name, description=description)
         self._capability = _capability(capability, self._definition.name)
         self.ruled_as: Final[tuple[str, ...]] = ()
@@ -117,7 +117,7 @@ class FunctionTool(Generic[P, R]):
 
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Call the function. What it raises comes out as it is; ToolFailed is for the model."""
-        arguments = self._arguments(call) | dict.fromkeys(self._stages, stage)
+        arguments = self._arguments(call) | dict.fromkeys(self._context_parameters, stage)
         if inspect.iscoroutinefunction(self._function):
             result = await self._function(**arguments)
         else:
@@ -254,7 +254,7 @@ def _is_block(value: object) -> TypeGuard[ResultBlock]:
 def _plain(value: Any) -> object:
     """Give msgspec something that it knows."""
     if isinstance(value, JsonObject):
-        return value.thaw()
+        return value.to_dict()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     dump = getattr(value, "model_dump", None)

@@ -64,7 +64,7 @@ class GlobTool(SearchTool):
         arguments, under = arguments_of(call, _Arguments), decided_path(self, call, stage)
         await asyncio.to_thread(check_existing, self._workspace, under)
         try:
-            sieve = Sieve(below(under, arguments.pattern), stage.denies)
+            sieve = Sieve(below(under, arguments.pattern), stage.is_denied)
         except InvalidValue as exc:
             raise ToolFailed(str(exc)) from exc
         try:

@@ -78,7 +78,7 @@ class GrepTool(SearchTool):
         arguments, under = arguments_of(call, _Arguments), decided_path(self, call, stage)
         await asyncio.to_thread(check_existing, self._workspace, under)
         search = await asyncio.to_thread(_read, arguments, under)
-        sieve = Sieve(search.wants, stage.denies)
+        sieve = Sieve(search.wants, stage.is_denied)
         try:
             async with asyncio.timeout(self._time_limit_s):
                 # Closing it is what ends the programs behind it.

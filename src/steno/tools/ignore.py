@@ -25,9 +25,9 @@ _OF_GIT = _KINDS[2:]
 class Rule(NamedTuple):
     """One line of a file of rules."""
 
-    fits: Callable[[bytes], object]
+    matches: Callable[[bytes], object]
     is_for_folders: bool
-    brings_back: bool
+    is_negated: bool
 
 
 def read_rules(data: bytes) -> tuple[Rule, ...]:
@@ -98,11 +98,11 @@ class Ignored:
         hidden: bool = False,
     ) -> None:
         self._read = read
-        self._is_there = is_there
+        self._exists = is_there
         self._hidden = hidden
         self._levels = lru_cache(maxsize=4096)(self._find_levels)
 
-    def leaves_out(self, path: str, *, is_folder: bool) -> bool:
+    def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Tell whether a search passes by a file or folder, given by its absolute path.
 
         Whether it passes by one of the folders above is not asked.
@@ -110,12 +110,12 @@ class Ignored:
         folder, _, name = path.rpartition("/")
         if name == ".git":
             return True
-        verdict = self._verdict(path.encode(errors="surrogateescape"), folder, is_folder)
+        verdict = self._deciding_rule(path.encode(errors="surrogateescape"), folder, is_folder)
         if verdict is None:
             return name.startswith(".") and not self._hidden
-        return not verdict.brings_back
+        return not verdict.is_negated
 
-    def _verdict(self, path: bytes, folder: str, is_folder: bool) -> Rule | None:
+    def _deciding_rule(self, path: bytes, folder: str, is_folder: bool) -> Rule | None:
         levels = self._levels(folder)
         in_repository = any(level.has_git for level in levels)
         for kind, name in enumerate(_KINDS):
@@ -133,7 +133,7 @@ class Ignored:
         """Return the rules of a folder and of those above it, the nearest first."""
         above = () if not folder else self._levels(folder.rpartition("/")[0])
         rules = tuple([read_rules(self._read(f"{folder}/{name}") or b"") for name in _KINDS])
-        has_git = self._is_there(f"{folder}/.git")
+        has_git = self._exists(f"{folder}/.git")
         if not has_git and not any(rules):
             return above
         prefix = len(folder.encode(errors="surrogateescape")) + 1
@@ -142,6 +142,6 @@ class Ignored:
 
 def _last_that_fits(rules: tuple[Rule, ...], path: bytes, is_folder: bool) -> Rule | None:
     for rule in reversed(rules):
-        if (is_folder or not rule.is_for_folders) and rule.fits(path):
+        if (is_folder or not rule.is_for_folders) and rule.matches(path):
             return rule
     return None

@@ -38,7 +38,7 @@ class Job:
         self.command = command
         self._process = process
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.turn: Final = asyncio.Lock()
+        self.output_lock: Final = asyncio.Lock()
         """For those who ask: what is told to one is not told to another, so each comes in turn."""
         self._ending = asyncio.create_task(process.wait(timeout_s), name=f"bash job {id}")
         # Whoever asks gets the failure; if nobody does, that is no reason to complain.
@@ -59,7 +59,7 @@ class Job:
         await asyncio.wait([self._ending])
 
     @contextmanager
-    def telling(self) -> Generator[tuple[str, CommandEnding | None], None, None]:
+    def take_output(self) -> Generator[tuple[str, CommandEnding | None], None, None]:
         """Give what it has said since it was last told, and how it ended if it has.
 
         It counts as told if the block comes to its end. Raises ToolFailed if it turned out that
@@ -71,7 +71,7 @@ class Job:
             yield self._decoder.decode(said, final=ending is not None), ending
         except BaseException:
             self._decoder.setstate(state)
-            self._process.capture.take_back(said)
+            self._process.capture.restore(said)
             raise
 
 
@@ -154,7 +154,7 @@ class BashOutputTool:
         """Return what is new."""
         arguments = arguments_of(call, OutputArguments)
         job = self._jobs.get(arguments.job)
-        async with job.turn:
+        async with job.output_lock:
             if arguments.wait_s:
                 await job.wait(arguments.wait_s)
             return await _told(job, stage)
@@ -186,12 +186,12 @@ class BashKillTool:
         """End it, and return the last that it said."""
         job = self._jobs.get(arguments_of(call, KillArguments).job)
         await job.end()
-        async with job.turn:
+        async with job.output_lock:
             return await _told(job, stage)
 
 
 async def _told(job: Job, stage: Stage) -> ToolOutput:
-    with job.telling() as (text, ending):
+    with job.take_output() as (text, ending):
         shown, details = await asyncio.to_thread(output_of, text, stage)
     known = {"job": job.id, "running": ending is None}
     if ending is None:

@@ -59,7 +59,7 @@ def read_pattern(pattern: str, *, ignore_case: bool = False) -> Pattern:
     """Read a regular expression. Raises InvalidValue, which says what to write instead."""
     if len(pattern) > MOST_CHARACTERS:
         raise InvalidValue(f"pattern: has more than {MOST_CHARACTERS:,} characters")
-    return _Reader(pattern, ignore_case).read()
+    return _Reader(pattern, ignore_case).translate()
 
 
 class _Class(NamedTuple):
@@ -94,7 +94,7 @@ class _Reader:
         self.last_repeats = 1
         """The same for the last part."""
 
-    def read(self) -> Pattern:
+    def translate(self) -> Pattern:
         while self.at < len(self.text):
             self._read_one()
         if self.groups:

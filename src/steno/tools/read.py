@@ -87,7 +87,7 @@ class ReadTool:
         workspace = self._workspace.strict
         data = workspace.read_file(name)
         output = _show(data, read_text(data), wanted, name=name, fit=self._fit)
-        workspace.remember(name, data)
+        workspace.mark_as_read(name, data)
         return output
 
 
@@ -107,7 +107,7 @@ def _show(
 
 def _recall(sha256: str, stage: Stage) -> bytes:
     try:
-        return stage.recall(sha256)
+        return stage.read_blob(sha256)
     except (Missing, Damaged) as exc:
         raise ToolFailed(f"{BLOB}{sha256}: {exc}") from exc
 

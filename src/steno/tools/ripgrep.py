@@ -86,26 +86,26 @@ class RipgrepEngine:
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
         """Return the names of all files below a folder that a search would look at, in order."""
-        return await self._names(["--files"], under, hidden=hidden)
+        return await self._list_names(["--files"], under, hidden=hidden)
 
     async def search(self, search: Search) -> AsyncGenerator[FileFound, None]:
         """Yield the files that hold what is looked for, in order."""
         options = ["--files", f"--max-filesize={MOST_BYTES}"]
-        listed = await self._names(options, search.under, hidden=search.hidden)
+        listed = await self._list_names(options, search.under, hidden=search.hidden)
         for names in _portions(await wanted(search, listed)):
-            matching = await self._matching(search, names)
+            matching = await self._find_matching_files(search, names)
             for first in range(0, len(matching), _FILES_AT_ONCE):
                 some = matching[first : first + _FILES_AT_ONCE]
                 with ExitStack() as stack:
                     opened = await asyncio.to_thread(self._open, some, stack)
-                    lines = await self._lines(search, list(opened.values()))
+                    lines = await self._find_lines(search, list(opened.values()))
                     for name, file in opened.items():
                         found = lines.get(file.fileno())
                         if found:
                             text = await asyncio.to_thread(read_text, file)
                             yield FileFound(name, tuple(found), text)
 
-    async def _matching(self, search: Search, names: Sequence[str]) -> list[str]:
+    async def _find_matching_files(self, search: Search, names: Sequence[str]) -> list[str]:
         """Return those files, in order, that seem to hold what is looked for."""
         options = [*_MATCHING, "--files-with-matches", f"--regexp={search.pattern.rust}"]
         places = {_place(name): name for name in names}
@@ -121,17 +121,17 @@ class RipgrepEngine:
                 opened[name] = stack.enter_context(file)
         return opened
 
-    async def _names(self, options: Sequence[str], under: str, *, hidden: bool) -> list[str]:
+    async def _list_names(self, options: Sequence[str], under: str, *, hidden: bool) -> list[str]:
         more = ["--hidden"] if hidden else []
         output = await self._run([*options, *more, "--", _place(under)])
         places = filter(is_text, [os.fsdecode(place) for place in output.split(b"\0") if place])
-        return sorted(map(self._spelled, places), key=in_order)
+        return sorted(map(self._workspace_name, places), key=in_order)
 
-    def _spelled(self, place: str) -> str:
+    def _workspace_name(self, place: str) -> str:
         """Return what the workspace calls a place; one of its folders may lie in another."""
-        return self._workspace.spelled(place) if place.startswith("/") else place.removeprefix("./")
+        return self._workspace.relative_of_real_path(place) if place.startswith("/") else place.removeprefix("./")
 
-    async def _lines(self, search: Search, files: Sequence[BinaryIO]) -> dict[int, list[int]]:
+    async def _find_lines(self, search: Search, files: Sequence[BinaryIO]) -> dict[int, list[int]]:
         """Return the numbers of the lines that fit, for every open file that has any."""
         if not files:
             return {}

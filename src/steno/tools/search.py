@@ -197,12 +197,12 @@ class PythonEngine:
         top = self._absolute(under)
 
         def enters(folder: str) -> bool:
-            return not ignored.leaves_out(self._absolute(folder), is_folder=True)
+            return not ignored.ignores(self._absolute(folder), is_folder=True)
 
         for name in self._workspace.strict.files(under, enters=enters):
             path = self._absolute(name)
             # Who names a file wants it searched.
-            if path == top or not ignored.leaves_out(path, is_folder=False):
+            if path == top or not ignored.ignores(path, is_folder=False):
                 yield name
 
     def _absolute(self, name: str) -> str:

@@ -72,7 +72,7 @@ class TextFile(NamedTuple):
         """What most lines end with: CR LF or LF."""
         return "\r\n" if self.text.count("\r\n") * 2 > self.text.count("\n") else "\n"
 
-    def bytes_of(self, text: str) -> bytes:
+    def encode(self, text: str) -> bytes:
         """Return another text as bytes, in the same way. Raises UnicodeEncodeError."""
         return self.mark + text.encode(self.encoding)
 

@@ -40,7 +40,7 @@ def shorten(
     cut = _cut(text.encode(), most_lines=most_lines, most_bytes=most_bytes)
     if cut is None:
         return Shortened(text, 0, 0)
-    return Shortened(cut.around(hint), cut.lines, cut.bytes)
+    return Shortened(cut.with_marker(hint), cut.lines, cut.bytes)
 
 
 def is_short(text: str) -> bool:
@@ -66,11 +66,11 @@ def output_of(
     cut = _cut(text.encode(), most_lines=most_lines, most_bytes=most_bytes)
     if cut is None:
         return text, {}
-    sha256 = stage.keep(data)
+    sha256 = stage.put_blob(data)
     column = f", column {cut.column}" if cut.column > 1 else ""
     hint = f'to see it, call read with path "{BLOB}{sha256}", offset {cut.first_line}{column}'
     details = {"full_output": sha256, "lines": _count_lines(data), "bytes": len(data)}
-    return cut.around(hint), details
+    return cut.with_marker(hint), details
 
 
 class _Cut(NamedTuple):
@@ -86,7 +86,7 @@ class _Cut(NamedTuple):
         """The first character of that line that is not shown; counted from 1."""
         return len(self.head[self.head.rfind(b"\n") + 1 :].decode()) + 1
 
-    def around(self, hint: str) -> str:
+    def with_marker(self, hint: str) -> str:
         """Return what is shown, around a line about what is not."""
         lines = "1 line" if self.lines == 1 else f"{self.lines:,} lines"
         note = f"{lines} ({self.bytes:,} bytes) left out here"

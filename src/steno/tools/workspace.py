@@ -75,10 +75,10 @@ class Workspace:
         every = [_names(root) for root in self.roots]
         # A folder inside another is reached through that one: above the outermost folders, nothing
         # can be changed by a model.
-        self._tops: Final = frozenset(
+        self._outermost_roots: Final = frozenset(
             names for names in every if not any(_is_inside(names, other) for other in every)
         )
-        self._known: Final[dict[Names, Fingerprint]] = {}
+        self._read_fingerprints: Final[dict[Names, Fingerprint]] = {}
         self._is_strict = False
 
     @property
@@ -105,12 +105,12 @@ class Workspace:
         The real path, with links resolved: relative to the first folder and with `/` between the
         names (`.` for the folder itself), absolute if it lies in another folder.
         """
-        with explained(path), self._descend(path) as place:
-            return self._spelled(place.names)
+        with explained(path), self._open_path(path) as place:
+            return self._relative_name(place.names)
 
-    def spelled(self, real: str) -> str:
+    def relative_of_real_path(self, real: str) -> str:
         """Return the one spelling of an absolute path that is known to be a real one."""
-        return self._spelled(_names(Path(real)))
+        return self._relative_name(_names(Path(real)))
 
     def files(
         self, under: str = ".", *, enters: Callable[[str], bool] = lambda folder: True
@@ -123,17 +123,17 @@ class Workspace:
         left out are folders that may not be read, and names that are not UTF-8, since no model
         could say them. A file is the only one below itself.
         """
-        with explained(under), self._descend(under) as place:
+        with explained(under), self._open_path(under) as place:
             if not place.rest:
 
                 def enters_names(names: Names) -> bool:
-                    return enters(self._spelled(names))
+                    return enters(self._relative_name(names))
 
-                yield from map(self._spelled, _files(place.folder, place.above, enters_names))
+                yield from map(self._relative_name, _files(place.folder, place.folder_names, enters_names))
                 return
             found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
             if stat.S_ISREG(found.st_mode):
-                yield self._spelled(place.names)
+                yield self._relative_name(place.names)
 
     # -- content -----------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class Workspace:
 
         A file may have another name outside, as a hard link; it is in the workspace all the same.
         """
-        with explained(path), self._descend(path) as place:
+        with explained(path), self._open_path(path) as place:
             return _open_regular(place, path)
 
     def read_file(self, path: str, *, most_bytes: int = MOST_BYTES) -> bytes:
@@ -159,7 +159,7 @@ class Workspace:
 
     def exists(self, path: str) -> bool:
         """Tell whether there is something of that name, even if it cannot be read."""
-        with explained(path), self._descend(path) as place:
+        with explained(path), self._open_path(path) as place:
             return not place.rest or _look(place) is not None
 
     def write_file(self, path: str, data: bytes, *, expected: Fingerprint | None) -> None:
@@ -169,36 +169,36 @@ class Workspace:
         Missing folders are made; the mode of a file is kept. What is replaced is the name: another
         name of the same file, a hard link perhaps outside, keeps the old content.
         """
-        with explained(path), self._descend(path) as place:
+        with explained(path), self._open_path(path) as place:
             with _folders_made(place) as folder:
-                _replace(Place(place.above, folder, place.rest[-1:]), path, data, expected=expected)
-            self._known[place.names] = Fingerprint.of(data)
+                _replace(Place(place.folder_names, folder, place.rest[-1:]), path, data, expected=expected)
+            self._read_fingerprints[place.names] = Fingerprint.of(data)
 
     # -- what the model has seen -------------------------------------------------------------
 
-    def remember(self, path: str, data: bytes) -> None:
+    def mark_as_read(self, path: str, data: bytes) -> None:
         """Note that the model has seen this content of a file."""
-        with explained(path), self._descend(path) as place:
-            self._known[place.names] = Fingerprint.of(data)
+        with explained(path), self._open_path(path) as place:
+            self._read_fingerprints[place.names] = Fingerprint.of(data)
 
-    def check_known(self, path: str, data: bytes) -> None:
+    def check_unchanged_since_read(self, path: str, data: bytes) -> None:
         """Raise ToolFailed unless this content of a file is what the model saw last."""
-        with explained(path), self._descend(path) as place:
-            known = self._known.get(place.names)
+        with explained(path), self._open_path(path) as place:
+            known = self._read_fingerprints.get(place.names)
         if known is None:
             raise ToolFailed(f"{quoted(path)}: has not been read yet; read it before changing it")
         if known != Fingerprint.of(data):
             raise ToolFailed(f"{quoted(path)}: has changed since it was read; read it again first")
 
     @contextmanager
-    def _descend(self, path: str) -> Generator[Place, None, None]:
-        with descend(path, self._base, self._tops) as place:
+    def _open_path(self, path: str) -> Generator[Place, None, None]:
+        with descend(path, self._base, self._outermost_roots) as place:
             # Looked at where we have arrived, so that there is no moment in which it could change.
-            if self._is_strict and self._spelled(place.names) != path:
+            if self._is_strict and self._relative_name(place.names) != path:
                 raise ToolFailed(f"{quoted(path)}: has changed since it was allowed; try again")
             yield place
 
-    def _spelled(self, names: Names) -> str:
+    def _relative_name(self, names: Names) -> str:
         if names[: len(self._base)] == self._base:
             return "/".join(names[len(self._base) :]) or "."
         return "/" + "/".join(names)

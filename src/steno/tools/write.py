@@ -51,19 +51,19 @@ class WriteTool:
         """Return the diff of what is there and what would be."""
         wanted = arguments_of(call, _Arguments)
         (path,) = self.subjects(call)
-        return (await asyncio.to_thread(self._change, path, wanted.content)).shown
+        return (await asyncio.to_thread(self._change, path, wanted.content)).preview_text
 
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Write the file, or leave everything as it was. Raises ToolFailed."""
         wanted, path = arguments_of(call, _Arguments), decided_path(self, call, stage)
-        return await finished(lambda: self._change(path, wanted.content).make(self._workspace))
+        return await finished(lambda: self._change(path, wanted.content).apply(self._workspace))
 
     def _change(self, path: str, content: str) -> FileChange:
         workspace = self._workspace.strict
         if not workspace.exists(path):
             return FileChange.of(path, None, content.encode())
         before = workspace.read_file(path)
-        workspace.check_known(path, before)
+        workspace.check_unchanged_since_read(path, before)
         return FileChange.of(path, before, _in_the_way_of(read_text(before), content))
 
 
@@ -74,6 +74,6 @@ def _in_the_way_of(file: TextFile | None, content: str) -> bytes:
     if file.line_end == "\r\n":
         content = content.replace("\r\n", "\n").replace("\n", "\r\n")
     try:
-        return file.bytes_of(content)
+        return file.encode(content)
     except UnicodeEncodeError:
         return content.encode()  # what an old encoding has no room for

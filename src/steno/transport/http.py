@@ -115,7 +115,7 @@ class HttpTransport:
                 return HttpAnswer(response, place, first_s=left_s, max_bytes=self._max_body_bytes)
             # What is not encrypted goes through no tunnel: the proxy answers like a server.
             response.close()
-            fault: StenoError = place.unreachable(proxy.refusal(response.status), retryable=False)
+            fault: StenoError = place.unreachable(proxy.explain_refusal(response.status), retryable=False)
         except (aiohttp.ClientError, OSError) as exc:
             fault = place.no_first_byte() if patience.expired() else _explain(exc, place)
         # Not inside `except`: what aiohttp raises holds the headers of the request, keys included.
@@ -125,7 +125,7 @@ class HttpTransport:
         """Let go of all connections. The transport can be used again, and opens new ones then."""
         if self._session is not None and self._loop is asyncio.get_running_loop():
             await self._session.close()
-        self._forget()
+        self._detach_session()
 
     def _open_session(self) -> aiohttp.ClientSession:
         try:
@@ -135,7 +135,7 @@ class HttpTransport:
             raise ImportError("HttpTransport needs aiohttp: pip install 'steno[http]'") from exc
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop:
-            self._forget()
+            self._detach_session()
             self._loop = loop
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ssl=self._tls),
@@ -146,7 +146,7 @@ class HttpTransport:
             )
         return self._session
 
-    def _forget(self) -> None:
+    def _detach_session(self) -> None:
         """Leave a session behind that is closed, or whose loop is gone and cannot close it."""
         if self._session is not None:
             self._session.detach()
@@ -169,30 +169,30 @@ class HttpAnswer:
             name.lower(): value for name, value in response.headers.items()
         }
         self._response = response
-        self._place = place
+        self._context = place
         self._bytes_left = max_bytes
         self._is_first = True
         self._fault: StenoError | None = None
         self._loop = asyncio.get_running_loop()
-        self._waits_since: float | None = None
+        self._waiting_since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._start_clock(first_s)
+        self._start_timer(first_s)
 
     async def read(self) -> bytes:
         """Return the next bytes of the body, none at its end."""
-        self._waits_since = self._loop.time()
+        self._waiting_since = self._loop.time()
         try:
             piece = await self._response.content.readany()
         except self._errors as exc:
-            fault = self._fault or _explain(exc, self._place)
+            fault = self._fault or _explain(exc, self._context)
         else:
-            self._waits_since = None
+            self._waiting_since = None
             self._bytes_left -= len(piece)
             if self._is_first or not piece:
-                self._note_first_or_last(piece)
+                self._restart_timer(piece)
             if self._bytes_left >= 0:
                 return piece
-            fault = ProtocolError(f"{self._place.host}: the body is larger than allowed")
+            fault = ProtocolError(f"{self._context.host}: the body is larger than allowed")
         self.close()
         raise fault
 
@@ -201,44 +201,44 @@ class HttpAnswer:
 
     def close(self) -> None:
         """Drop what is left of the body; a read that waits fails at once."""
-        self._stop_clock()
+        self._stop_timer()
         self._response.close()
 
-    def _note_first_or_last(self, piece: bytes) -> None:
+    def _restart_timer(self, piece: bytes) -> None:
         self._is_first = False
-        self._stop_clock()
+        self._stop_timer()
         if piece:
-            self._start_clock(self._place.limits.idle_s)
+            self._start_timer(self._context.limits.idle_s)
 
-    def _start_clock(self, limit_s: float) -> None:
+    def _start_timer(self, limit_s: float) -> None:
         # One timer that looks back now and then: setting one for each piece would cost more.
         self._limit_s = limit_s
-        self._look_again_in(limit_s)
+        self._schedule_check(limit_s)
 
-    def _look_again_in(self, seconds: float) -> None:
+    def _schedule_check(self, seconds: float) -> None:
         # The timer must not keep alive what nobody else holds any more.
         self._timer = self._loop.call_later(seconds, _look_at_clock, ref(self))
 
-    def _stop_clock(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def look_at_clock(self) -> None:
+    def check_timeout(self) -> None:
         """Give up if a read waits for too long; else look again when it could be."""
         left_s = self._limit_s
-        if self._waits_since is not None:
-            left_s += self._waits_since - self._loop.time()
+        if self._waiting_since is not None:
+            left_s += self._waiting_since - self._loop.time()
         if left_s > 0:
-            self._look_again_in(left_s)
+            self._schedule_check(left_s)
             return
-        self._fault = self._place.no_first_byte() if self._is_first else self._place.silence()
+        self._fault = self._context.no_first_byte() if self._is_first else self._context.idle()
         self._response.close()
 
 
 def _look_at_clock(answer: Callable[[], HttpAnswer | None]) -> None:
     found = answer()
     if found is not None:
-        found.look_at_clock()
+        found.check_timeout()
 
 
 # -- faults ----------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ class _Place(NamedTuple):
     def no_first_byte(self) -> Unreachable:
         return self.unreachable(f"no answer within {self.limits.first_byte_s:g} s")
 
-    def silence(self) -> Unreachable:
+    def idle(self) -> Unreachable:
         return self.unreachable(f"nothing more for {self.limits.idle_s:g} s")
 
 
@@ -274,7 +274,7 @@ def _explain(exc: Exception, place: _Place) -> StenoError:
         case aiohttp.ClientProxyConnectionError():
             return place.unreachable(f"{place.proxy} cannot be reached{_reason(exc)}")
         case aiohttp.ClientHttpProxyError() if place.proxy:
-            return place.unreachable(place.proxy.refusal(exc.status), retryable=exc.status >= 500)
+            return place.unreachable(place.proxy.explain_refusal(exc.status), retryable=exc.status >= 500)
         case aiohttp.ConnectionTimeoutError():
             return place.unreachable(f"no connection within {place.limits.connect_s:g} s")
         case aiohttp.ClientConnectorDNSError():

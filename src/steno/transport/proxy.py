@@ -35,7 +35,7 @@ class Proxy(NamedTuple):
     def __repr__(self) -> str:
         return f"Proxy({self})"
 
-    def refusal(self, status: int) -> str:
+    def explain_refusal(self, status: int) -> str:
         """Say that it answered itself, in the place of the server."""
         rule = f"{self} answered with status {status}"
         if status != PASSWORD_WANTED:

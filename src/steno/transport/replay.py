@@ -27,7 +27,7 @@ class Recorded(Quiet, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of_http(cls, data: bytes) -> Recorded:
+    def from_http(cls, data: bytes) -> Recorded:
         """Read a whole HTTP response as it came over the wire, chunk by chunk.
 
         Where a chunked body has no end, the connection is lost again. Raises InvalidValue if the

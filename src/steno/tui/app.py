@@ -53,7 +53,7 @@ _TWICE_S: Final = 2.0
 class Work(Protocol):
     """What the keys set in motion, as soon as a session is open."""
 
-    async def live(self, early: Sequence[Prompt.Submitted]) -> None:
+    async def run(self, early: Sequence[Prompt.Submitted]) -> None:
         """Do what was typed before, and work at the desk until the person leaves."""
         ...
 
@@ -81,11 +81,11 @@ class Work(Protocol):
         """Show the branches."""
         ...
 
-    def decide(self) -> None:
+    def focus_approvals(self) -> None:
         """Go to what awaits a decision."""
         ...
 
-    def edit(self, block: Block) -> None:
+    def edit_item(self, block: Block) -> None:
         """Say again in a new branch, and otherwise, what a block says."""
         ...
 
@@ -142,10 +142,10 @@ class Terminal(App[int]):
             self._filters = [Colourless()]  # there is no other way to say so
         self.clock = clock
         """Seconds that pass."""
-        self._open_desk = open_desk
-        self._history = History(history)
-        self._work: Work | None = None
-        self._typed_early: list[Prompt.Submitted] = []
+        self._open_session = open_desk
+        self._prompt_history = History(history)
+        self._controller: Work | None = None
+        self._early_input: list[Prompt.Submitted] = []
         self._ctrl_c_at = float("-inf")
         self.failure: Exception | None = None
         """Why there is nothing to work at."""
@@ -155,7 +155,7 @@ class Terminal(App[int]):
     def compose(self) -> ComposeResult:
         """Put everything on the screen that is there from the beginning."""
         yield Transcript(id="transcript")
-        yield Prompt(history=self._history, id="prompt")
+        yield Prompt(history=self._prompt_history, id="prompt")
         yield StatusLine(clock=self.clock, id="status")
 
     @property
@@ -177,9 +177,9 @@ class Terminal(App[int]):
         """Offer none: commands are typed in the prompt."""
         return ()
 
-    def say_first(self, text: str) -> None:
+    def send_first(self, text: str) -> None:
         """Say something as soon as there is somebody to hear it."""
-        self._typed_early.append(Prompt.Submitted(text, (), ""))
+        self._early_input.append(Prompt.Submitted(text, (), ""))
 
     # -- beginning and end -------------------------------------------------------------------
 
@@ -187,98 +187,98 @@ class Terminal(App[int]):
         """Look as wanted, and begin as soon as there is something to see."""
         self.prompt.hint = _HINT
         self.prompt.focus()
-        self.status_line.doing("starting")
-        self.call_after_refresh(self._begin)
+        self.status_line.show_activity("starting")
+        self.call_after_refresh(self._start_session)
 
-    def _begin(self) -> None:
+    def _start_session(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            loop.add_signal_handler(number, self._end_by, number)
-        self.run_worker(self._live(), name="work", exit_on_error=False)
+            loop.add_signal_handler(number, self._stop_on_signal, number)
+        self.run_worker(self._run_session(), name="work", exit_on_error=False)
 
-    async def _live(self) -> None:
+    async def _run_session(self) -> None:
         """Open a desk and work at it; it is closed in the task that opened it."""
         try:
             # In a thread: what is loaded now takes as long as all that is on the screen already.
             module = await asyncio.to_thread(import_module, "steno.tui.work")
-            async with self._open_desk(self._tell_doing) as desk:
+            async with self._open_session(self._show_activity) as desk:
                 work: Work = module.Working(self, desk)
-                self._work = work
-                self.status_line.doing(None)
-                await work.live(self._typed_early)
+                self._controller = work
+                self.status_line.show_activity(None)
+                await work.run(self._early_input)
         except Exception as exc:  # noqa: BLE001 - whoever runs the terminal raises it again
             self.failure, self.status = exc, 1
         finally:
-            self._work = None
+            self._controller = None
         self.exit(self.status)
 
-    def _tell_doing(self, text: str) -> None:
+    def _show_activity(self, text: str) -> None:
         """Say what is waited for; once somebody can work, that is said to wait and can be stopped."""
-        self.status_line.doing(text, can_stop=self._work is not None)
+        self.status_line.show_activity(text, can_stop=self._controller is not None)
 
-    def _end_by(self, number: signal.Signals) -> None:
+    def _stop_on_signal(self, number: signal.Signals) -> None:
         self.status = 128 + number
         self.action_leave()
 
     # -- what is typed -----------------------------------------------------------------------
 
     @on(Prompt.Submitted)
-    def _submit(self, message: Prompt.Submitted) -> None:
-        if self._work is not None:
-            self._work.submit(message)
+    def _submit_prompt(self, message: Prompt.Submitted) -> None:
+        if self._controller is not None:
+            self._controller.submit(message)
         else:
-            self._typed_early.append(message)
-            self.transcript.add(Block(Kind.NOTICE, body="starting; this is said as soon as it can"))
+            self._early_input.append(message)
+            self.transcript.add_item(Block(Kind.NOTICE, body="starting; this is said as soon as it can"))
 
-    @on(Prompt.Completing)
-    def _complete(self, message: Prompt.Completing) -> None:
-        if self._work is not None:
-            self._work.complete(message.typed)
+    @on(Prompt.CompletionRequested)
+    def _request_completions(self, message: Prompt.CompletionRequested) -> None:
+        if self._controller is not None:
+            self._controller.complete(message.typed)
 
-    @on(Prompt.Told)
-    def _tell(self, message: Prompt.Told) -> None:
-        self.transcript.add(Block(Kind.NOTICE, body=message.text))
+    @on(Prompt.Notified)
+    def _show_notice(self, message: Prompt.Notified) -> None:
+        self.transcript.add_item(Block(Kind.NOTICE, body=message.text))
 
-    @on(Transcript.Behind)
-    def _tell_what_is_below(self, message: Transcript.Behind) -> None:
-        self.status_line.below(message.count)
+    @on(Transcript.UnseenChanged)
+    def _show_unseen_count(self, message: Transcript.UnseenChanged) -> None:
+        self.status_line.show_unseen_count(message.count)
 
-    @on(Transcript.Chosen)
-    def _edit(self, message: Transcript.Chosen) -> None:
-        if self._work is not None:
-            self._work.edit(message.block)
+    @on(Transcript.EditRequested)
+    def _edit_item(self, message: Transcript.EditRequested) -> None:
+        if self._controller is not None:
+            self._controller.edit_item(message.item)
 
     async def on_event(self, event: events.Event) -> None:
         """Let what is typed while nothing is there to type into come to the prompt."""
         is_typed = isinstance(event, events.Paste) or (
-            isinstance(event, events.Key) and event.is_printable and not self._is_of_block(event)
+            isinstance(event, events.Key) and event.is_printable and not self._is_item_key(event)
         )
         # Without the focus of the terminal, nothing here has it; it comes back with the key.
         is_ours = self.app_focus and len(self.screen_stack) == 1
         if is_typed and is_ours and self.focused in (None, self.transcript):
-            self._leave_block()
+            self._leave_item()
         await super().on_event(event)
 
-    def _is_of_block(self, event: events.Key) -> bool:
+    def _is_item_key(self, event: events.Key) -> bool:
         return event.key in _OF_BLOCK and self.transcript.selected is not None
 
     @property
-    def _reads(self) -> bool:
+    def _is_transcript_focused(self) -> bool:
         """Whether the conversation has the focus."""
         return self.screen_stack[0].focused is self.transcript
 
-    def _leave_block(self) -> None:
-        self.transcript.leave()
+    def _leave_item(self) -> None:
+        self.transcript.deselect()
         self.prompt.focus_at_once()
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
     def _show_keys(self) -> None:
         """Show what can be done about a block while one is selected."""
-        is_selected = self._reads and self.transcript.selected is not None
-        self.status_line.keys(_BLOCK_KEYS if is_selected else None)
+        is_selected = self._is_transcript_focused and self.transcript.selected is not None
+        self.status_line.show_keys(_BLOCK_KEYS if is_selected else None)
 
-    def on_approval_panel_left(self) -> None:
+    def on_approval_panel_dismissed(self) -> None:
         """Go back to the prompt; by its name, as the panel is loaded later."""
         self.prompt.focus()
 
@@ -288,13 +288,13 @@ class Terminal(App[int]):
         """Leave to other screens, and to what has the focus, the keys that are theirs."""
         if action in _WHERE_ONE_TYPES and not self.prompt.has_focus_within:
             return False
-        if action in _WHERE_ONE_READS and not self._reads:
+        if action in _WHERE_ONE_READS and not self._is_transcript_focused:
             return False
         return len(self.screen_stack) == 1 or action not in _OF_CONVERSATION
 
     def action_interrupt(self) -> None:
         """Stop what is being said and done; where nothing is, clear what was typed."""
-        is_stopped = self._work is not None and self._work.interrupt()
+        is_stopped = self._controller is not None and self._controller.interrupt()
         if not is_stopped and self.prompt.has_focus_within and not self.prompt.is_blank:
             self.prompt.clear()
         self.prompt.focus()
@@ -306,16 +306,16 @@ class Terminal(App[int]):
             self.screen.clear_selection()
         elif len(self.screen_stack) == 1 and not self.prompt.is_blank:
             self.prompt.clear()
-        elif self._work is None or not self._work.interrupt():
+        elif self._controller is None or not self._controller.interrupt():
             if self.clock() - self._ctrl_c_at < _TWICE_S:
                 self.action_leave()
             self._ctrl_c_at = self.clock()
-            self.status_line.say("Ctrl+C again leaves")
+            self.status_line.show_message("Ctrl+C again leaves")
 
     def action_leave(self) -> None:
         """Leave; what runs is stopped first, and on record."""
-        if self._work is not None:
-            self._work.leave()
+        if self._controller is not None:
+            self._controller.leave()
         else:
             self.exit(self.status)
 
@@ -328,27 +328,27 @@ class Terminal(App[int]):
 
     def action_change_mode(self) -> None:
         """Go from plan to act, or back."""
-        if self._work is not None:
-            self._work.change_mode()
+        if self._controller is not None:
+            self._controller.change_mode()
 
     def action_tree(self) -> None:
         """Show the branches."""
-        if self._work is not None:
-            self._work.open_tree()
+        if self._controller is not None:
+            self._controller.open_tree()
 
     def action_decide(self) -> None:
         """Go to what awaits a decision."""
-        if self._work is not None:
-            self._work.decide()
+        if self._controller is not None:
+            self._controller.focus_approvals()
 
     def action_help(self) -> None:
         """Show what can be typed."""
-        if self._work is not None:
-            self._work.open_help()
+        if self._controller is not None:
+            self._controller.open_help()
 
     def action_fold(self) -> None:
         """Unfold everything, or fold it again."""
-        can_fold: Sequence[Block] = [one for one in self.transcript.blocks if one.can_fold]
+        can_fold: Sequence[Block] = [one for one in self.transcript.items if one.can_fold]
         is_any_folded = any(one.is_folded for one in can_fold)
         self.transcript.fold_all(None, not is_any_folded)
 
@@ -373,7 +373,7 @@ class Terminal(App[int]):
         """Go back to the prompt from the block that is selected."""
         if self.transcript.selected is None:
             raise SkipAction
-        self._leave_block()
+        self._leave_item()
 
     def action_focus_next(self) -> None:
         """Go to what awaits a decision, and from elsewhere to the prompt; there is no other place."""
@@ -392,7 +392,7 @@ def run_terminal(open_desk: Opener, *, theme: str, history: Path | None, first: 
     """
     app = Terminal(open_desk, theme=theme, history=history)
     if first:
-        app.say_first(first)
+        app.send_first(first)
     app.run()
     if app.failure is not None:
         raise app.failure

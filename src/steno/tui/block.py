@@ -34,7 +34,7 @@ class Kind(StrEnum):
     """A command that the person ran."""
     NOTICE = "notice"
     """Something that the person should know: one line or a few."""
-    TROUBLE = "trouble"
+    ERROR = "trouble"
     """Something that could not be done, and what to do about it."""
     REPLY = "reply"
     """What a command of the person has brought."""
@@ -97,11 +97,11 @@ class Block:
     """To be drawn below the text, where the terminal can."""
     note: str = ""
     """What came of it, in a word or two behind the head: `+1 -1`, `exit 1`."""
-    pieces: list[str] = field(default_factory=list[str])
+    chunks: list[str] = field(default_factory=list[str])
     """What was said since `body` was last put together."""
-    pending: int = 0
+    pending_characters: int = 0
     """How many characters these are."""
-    left_out: int = 0
+    omitted_characters: int = 0
     """How many characters are missing in the middle of the body."""
 
     @property
@@ -110,7 +110,7 @@ class Block:
         if self.kind in _OF_THE_PERSON:
             return not self.is_short
         has_head = bool(self.head) or self.kind is Kind.THINKING
-        return has_head and bool(self.body or self.pieces or self.images)
+        return has_head and bool(self.body or self.chunks or self.images)
 
     @property
     def is_short(self) -> bool:
@@ -118,37 +118,37 @@ class Block:
         # What is still in pieces is the end of something that runs, and shown as that.
         return max(self.body.count("\n"), len(self.body) // _LONG_LINE) <= FOLDED_LINES
 
-    def say(self, text: str) -> None:
+    def append(self, text: str) -> None:
         """Add to the body; it costs the same however long that is."""
-        self.pieces.append(text)
-        self.pending += len(text)
-        if self.pending > _TAIL and self.kind in _LIVE:
-            self.gather()
+        self.chunks.append(text)
+        self.pending_characters += len(text)
+        if self.pending_characters > _TAIL and self.kind in _LIVE:
+            self.join_chunks()
 
-    def gather(self) -> str:
+    def join_chunks(self) -> str:
         """Put the body together, and return it."""
-        if self.pieces:
-            self.body += "".join(self.pieces)
-            self.pieces.clear()
-            self.pending = 0
+        if self.chunks:
+            self.body += "".join(self.chunks)
+            self.chunks.clear()
+            self.pending_characters = 0
             if self.kind in _LIVE:
-                self._shorten()
+                self._truncate()
         return self.body
 
-    def put(self, body: str, form: Form) -> None:
+    def replace_body(self, body: str, form: Form) -> None:
         """Hold this in place of everything that was said."""
-        self.pieces.clear()
-        self.pending = self.left_out = 0
+        self.chunks.clear()
+        self.pending_characters = self.omitted_characters = 0
         self.body, self.form = body, form
 
-    def _shorten(self) -> None:
+    def _truncate(self) -> None:
         """Leave out the middle of the body, if it is long, and say so there."""
-        start = _HEAD + len(_gap(self.left_out))
+        start = _HEAD + len(_gap(self.omitted_characters))
         too_many = len(self.body) - start - _TAIL
         if too_many > 0:
-            self.left_out += too_many
+            self.omitted_characters += too_many
             head, tail = self.body[:_HEAD], self.body[start + too_many :]
-            self.body = f"{head}{_gap(self.left_out)}{tail}"
+            self.body = f"{head}{_gap(self.omitted_characters)}{tail}"
 
 
 def _gap(left_out: int) -> str:

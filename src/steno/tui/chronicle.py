@@ -65,20 +65,20 @@ class Chronicle:
 
     def __init__(self, page: Page) -> None:
         """Take a page; nothing is on it."""
-        self._page = page
-        self.unheard = Unheard(page)
+        self._sink = page
+        self.pending_input = Unheard(page)
         """What the person has said and is not on record."""
-        self._pointers: dict[str, tuple[UserMessage, Block]] = {}
+        self._references: dict[str, tuple[UserMessage, Block]] = {}
         """Messages that point at something and what shows them, by their entry."""
         self._calls: dict[str, Block] = {}
         """What shows a call, by its id; a later call may have the id of an earlier one."""
-        self._said: dict[tuple[Kind, int | None], Block] = {}
+        self._drafts: dict[tuple[Kind, int | None], Block] = {}
         """What the model is saying: by its kind and index."""
         self._prompt: tuple[Words, UserMessage] | None = None
         """What was heard last, as the person said it and as it is on record."""
-        self._since: list[Block] = []
+        self._items_since_prompt: list[Block] = []
         """What the record says since then, and that."""
-        self._has_told_why = False
+        self._has_reported_failure = False
         """Whether the record has said in this run what could not be opened."""
         self._commands: list[Block] = []
         """Commands of the person that are not on record yet; at most the last one runs."""
@@ -87,146 +87,146 @@ class Chronicle:
 
     # -- what is on record -------------------------------------------------------------------
 
-    def open(self, entries: Iterable[Entry]) -> None:
+    def load(self, entries: Iterable[Entry]) -> None:
         """Show what is on record, and what the person has said and is not; nothing else."""
-        for known in (self._pointers, self._calls, self._said, self._since, self._commands):
+        for known in (self._references, self._calls, self._drafts, self._items_since_prompt, self._commands):
             known.clear()
         self._prompt = self._command = None
-        self.unheard.move_on()
-        blocks = [block for entry in entries for block in self._tell(entry)]
-        self._page.show([*blocks, *self.unheard.blocks])
+        self.pending_input.clear_unsent()
+        blocks = [block for entry in entries for block in self._items_from_entry(entry)]
+        self._sink.show_items([*blocks, *self.pending_input.items])
 
-    def _record(self, entry: Entry) -> None:
+    def _on_recorded(self, entry: Entry) -> None:
         match entry.payload:
             case AssistantMessage():
-                self._settle(entry, entry.payload)
+                self._replace_drafts(entry, entry.payload)
                 self._prompt = None  # it was sent, and has its answer
-                self._since.clear()
+                self._items_since_prompt.clear()
                 return
             case UserMessage():
-                self._hear(entry, entry.payload)
+                self._match_recorded_input(entry, entry.payload)
             case Rewind():
-                self._go_back()
+                self._on_rewind()
             case _:
                 pass
-        for block in self._tell(entry):
-            self._since.append(block)
-            self._page.add(block)
-            self._has_told_why |= block.kind is Kind.TROUBLE
+        for block in self._items_from_entry(entry):
+            self._items_since_prompt.append(block)
+            self._sink.add_item(block)
+            self._has_reported_failure |= block.kind is Kind.ERROR
 
-    def _hear(self, entry: Entry, message: UserMessage) -> None:
+    def _match_recorded_input(self, entry: Entry, message: UserMessage) -> None:
         """Take away what stood for a message until it was on record."""
         command = (entry.audit or {}).get(SHELL)
         if command is None:
-            self._prompt = (self.unheard.hear(message) or Words(message.text or ""), message)
-            self._since.clear()
+            self._prompt = (self.pending_input.match_recorded(message) or Words(message.text or ""), message)
+            self._items_since_prompt.clear()
             return
         head = block_of_command(str(command)).head
         ran = next((block for block in self._commands if block.head == head), None)
         if ran is not None:
             self._commands.remove(ran)
-            self._page.drop(ran)
+            self._sink.remove_item(ran)
 
-    def _go_back(self) -> None:
+    def _on_rewind(self) -> None:
         """Take away what the branch no longer holds: what was said last, and could not be sent.
 
         Why it could not stays to be read, and the words can be used again.
         """
-        reasons = [block for block in self._since if block.kind is Kind.TROUBLE]
-        for block in self._since:
+        reasons = [block for block in self._items_since_prompt if block.kind is Kind.ERROR]
+        for block in self._items_since_prompt:
             if block in reasons:
                 block.entry = None
             else:
-                self._page.drop(block)
+                self._sink.remove_item(block)
         for block in reasons[:1]:
             block.body = f"nothing was sent: {block.body}"
-            self._page.touch(block)
-        self._since.clear()
+            self._sink.update_item(block)
+        self._items_since_prompt.clear()
         if self._prompt is not None:
-            self.unheard.keep_unsent(*self._prompt)
+            self.pending_input.keep_unsent(*self._prompt)
             self._prompt = None
 
-    def _tell(self, entry: Entry) -> Iterator[Block]:
+    def _items_from_entry(self, entry: Entry) -> Iterator[Block]:
         """Return what an entry adds to the page; what it says of a call is shown there."""
         payload = entry.payload
         match payload:
             case AssistantMessage():
                 blocks = blocks_of_answer(entry, payload)
-                self._take_calls(payload, blocks)
+                self._register_calls(payload, blocks)
                 yield from blocks
             case UserMessage():
                 said = block_of_prompt(entry, payload)
                 if not all(isinstance(part, Text) for part in payload.content):
-                    self._pointers[entry.id] = payload, said
+                    self._references[entry.id] = payload, said
                 yield said
             case ToolResultMessage():
                 block = self._calls.get(payload.tool_call_id)
                 if block is not None:
                     put_result(block, payload, entry.id)
-                    self._page.touch(block)
+                    self._sink.update_item(block)
             case Approval():
                 block = self._calls.get(payload.call_id)
                 if block is not None:
                     put_decision(block, payload)
-                    self._page.touch(block)
+                    self._sink.update_item(block)
             case _:
-                mark = mark_of(entry, pointer=self._pointer_of(payload))
+                mark = mark_of(entry, pointer=self._reference_name(payload))
                 if mark is not None:
                     yield mark
 
-    def _take_calls(self, message: AssistantMessage, blocks: Iterable[Block]) -> None:
+    def _register_calls(self, message: AssistantMessage, blocks: Iterable[Block]) -> None:
         calls = [block for block in blocks if block.kind is Kind.CALL]
         for call, block in zip(message.tool_calls, calls, strict=True):
             self._calls[call.id] = block
 
-    def _pointer_of(self, payload: object) -> str:
+    def _reference_name(self, payload: object) -> str:
         """Return what a resolution is about; what shows that may have an image to draw now."""
         if not isinstance(payload, Resolution):
             return ""
-        if payload.target not in self._pointers:
+        if payload.target not in self._references:
             return "something"
-        message, block = self._pointers[payload.target]
-        self._page.touch(block)
+        message, block = self._references[payload.target]
+        self._sink.update_item(block)
         is_there = payload.block < len(message.content)
         return name_of(message.content[payload.block]) if is_there else "something"
 
     # -- what happens ------------------------------------------------------------------------
 
-    def tell(self, event: DeskEvent) -> None:
+    def apply(self, event: DeskEvent) -> None:
         """Show what happens; it costs little, however much there is on the page."""
         match event:
             case Recorded(entry):
-                self._record(entry)
+                self._on_recorded(entry)
             case TextDelta(index, text):
-                self._say(self._saying(Kind.ANSWER, index), text)
+                self._append(self._draft(Kind.ANSWER, index), text)
             case ThinkingDelta(index, text):
-                self._say(self._saying(Kind.THINKING, index), text)
+                self._append(self._draft(Kind.THINKING, index), text)
             case ToolCallBegin(index, _, name) | ToolCallDelta(index, _, name):
                 self._write_call(index, name or "")
             case ToolCallEnd(index, _, call) if call is not None:
-                block = self._saying(Kind.CALL, index)
+                block = self._draft(Kind.CALL, index)
                 block.head = head_of_call(call)
-                self._page.touch(block)
+                self._sink.update_item(block)
             case Asked(question):
-                self._set(question.call.id, State.WAITING)
+                self._set_state(question.call.id, State.WAITING)
             case CallStarted(call):
                 self._start_call(call.id)
             case CallOutput(call_id, text):
                 if (running := self._calls.get(call_id)) is not None:
-                    self._say(running, text)
+                    self._append(running, text)
             case Notice(code, text):
-                self._notice(code, text)
+                self._on_notice(code, text)
             case RunEnded():
-                self._end(event)
+                self._on_run_ended(event)
             case Trouble(text):
-                self.add(Kind.TROUBLE, text)
+                self.add_text(Kind.ERROR, text)
             case Returned(words):
-                self.unheard.withdraw(words)
+                self.pending_input.return_prompts(words)
             case ShellStarted(command):
                 self._start_command(command)
             case ShellOutput(text):
                 if self._command is not None:
-                    self._say(self._command, text)
+                    self._append(self._command, text)
             case ShellEnded():
                 self._end_command(event)
             case TurnStarted():
@@ -234,62 +234,62 @@ class Chronicle:
             case _:
                 pass
 
-    def abandon(self) -> list[Words]:
+    def abandon_pending(self) -> list[Words]:
         """Give up what waits for the record, since nobody is left to write it; return what was said.
 
         Commands stay on the page as they ended.
         """
         self._commands = [block for block in self._commands if block is self._command]
-        return self.unheard.abandon()
+        return self.pending_input.abandon()
 
-    def add(self, kind: Kind, text: str) -> None:
+    def add_text(self, kind: Kind, text: str) -> None:
         """Put words on the page that are nobody's and not on record."""
-        self._page.add(Block(kind, body=text))
+        self._sink.add_item(Block(kind, body=text))
 
-    def reply(self, reply: Reply) -> None:
+    def add_reply(self, reply: Reply) -> None:
         """Show what a command has brought."""
-        self._page.add(Block(Kind.REPLY, head=reply.title, body=reply.text, form=reply.form))
+        self._sink.add_item(Block(Kind.REPLY, head=reply.title, body=reply.text, form=reply.form))
 
-    def _notice(self, code: NoticeCode, text: str) -> None:
+    def _on_notice(self, code: NoticeCode, text: str) -> None:
         if code is NoticeCode.RETRY:
             self._drop_drafts()
-        self.add(Kind.NOTICE, text)
+        self.add_text(Kind.NOTICE, text)
 
-    def _end(self, ended: RunEnded) -> None:
+    def _on_run_ended(self, ended: RunEnded) -> None:
         self._drop_drafts()
         for block in self._calls.values():
             if block.is_open:
                 block.is_open, block.state = False, State.STOPPED
-                self._page.touch(block)
+                self._sink.update_item(block)
         result = ended.result
-        if isinstance(result.error, Unresolved) and self._has_told_why:
+        if isinstance(result.error, Unresolved) and self._has_reported_failure:
             pass  # once is enough
         elif result.ending is Ending.FAILED:
-            self.add(Kind.TROUBLE, f"{result.error or result.reason}; {RETRY}")
+            self.add_text(Kind.ERROR, f"{result.error or result.reason}; {RETRY}")
         elif result.ending is Ending.INTERRUPTED:
-            self.add(Kind.NOTICE, INTERRUPTED)
+            self.add_text(Kind.NOTICE, INTERRUPTED)
         elif result.ending is Ending.DONE and result.reason:
-            self.add(Kind.NOTICE, reason_of(result))
-        self._has_told_why = False
+            self.add_text(Kind.NOTICE, reason_of(result))
+        self._has_reported_failure = False
 
     def _start_command(self, command: str) -> None:
         self._command = block = block_of_command(command)
         block.state, block.is_open = State.RUNNING, True
         self._commands.append(block)
-        self._page.add(block)
+        self._sink.add_item(block)
 
     def _end_command(self, ended: ShellEnded) -> None:
         if self._command is not None:
             self._command.is_open = False
             put_status(self._command, ended.status)
-            self._page.touch(self._command)
+            self._sink.update_item(self._command)
             self._command = None
 
     # -- what is being said ------------------------------------------------------------------
 
-    def _saying(self, kind: Kind, index: int | None) -> Block:
+    def _draft(self, kind: Kind, index: int | None) -> Block:
         """Return the block for what is being said now; it is on the page from its first word."""
-        block = self._said.get((kind, index))
+        block = self._drafts.get((kind, index))
         if block is None:
             match kind:
                 case Kind.ANSWER:
@@ -299,59 +299,59 @@ class Chronicle:
                 case _:
                     block = Block(kind, is_folded=True)
             block.is_open = True
-            self._said[kind, index] = block
-            self._page.add(block)
+            self._drafts[kind, index] = block
+            self._sink.add_item(block)
         return block
 
-    def _say(self, block: Block, text: str) -> None:
-        block.say(text)
-        self._page.touch(block)
+    def _append(self, block: Block, text: str) -> None:
+        block.append(text)
+        self._sink.update_item(block)
 
     def _write_call(self, index: int | None, name: str) -> None:
-        block = self._saying(Kind.CALL, index)
+        block = self._draft(Kind.CALL, index)
         if name and not block.head:
             block.head = f"{on_one_line(name)} …"
-            self._page.touch(block)
+            self._sink.update_item(block)
 
-    def _settle(self, entry: Entry, message: AssistantMessage) -> None:
+    def _replace_drafts(self, entry: Entry, message: AssistantMessage) -> None:
         """Let what was said become what is on record: each part where it stood."""
         blocks = blocks_of_answer(entry, message)
-        drafts = list(self._said.values())
+        drafts = list(self._drafts.values())
         for number, block in enumerate(blocks):
             draft = next((one for one in drafts if one.kind is block.kind), None)
             if draft is None:
-                self._page.add(block)
+                self._sink.add_item(block)
                 continue
             drafts.remove(draft)
             _become(draft, block)
             blocks[number] = draft
-            self._page.touch(draft)
-        self._take_calls(message, blocks)
-        self._said.clear()
+            self._sink.update_item(draft)
+        self._register_calls(message, blocks)
+        self._drafts.clear()
         for draft in drafts:
-            self._page.drop(draft)
+            self._sink.remove_item(draft)
 
     def _drop_drafts(self) -> None:
         """Take away what was said and never recorded."""
-        for draft in self._said.values():
-            self._page.drop(draft)
-        self._said.clear()
+        for draft in self._drafts.values():
+            self._sink.remove_item(draft)
+        self._drafts.clear()
 
-    def _set(self, call_id: str, state: State) -> None:
+    def _set_state(self, call_id: str, state: State) -> None:
         if (block := self._calls.get(call_id)) is not None:
             block.state = state
-            self._page.touch(block)
+            self._sink.update_item(block)
 
     def _start_call(self, call_id: str) -> None:
         block = self._calls.get(call_id)
         if block is None:
             return
         block.state, block.is_open = State.RUNNING, True
-        self._page.touch(block)
+        self._sink.update_item(block)
 
 
 def _become(draft: Block, block: Block) -> None:
     """Let a draft show what a block shows; whether it is folded is for the person to say."""
-    draft.put(block.body, block.form)
+    draft.replace_body(block.body, block.form)
     draft.head, draft.language, draft.state = block.head, block.language, block.state
     draft.images, draft.entry, draft.is_open = block.images, block.entry, False

@@ -42,7 +42,7 @@ class Standing(NamedTuple):
     """In dollars; None where no price is known."""
     context_tokens: int | None
     """How much the model saw last; None where nobody knows."""
-    context_room: int | None
+    context_limit: int | None
     """How much it can see."""
 
 
@@ -50,9 +50,9 @@ class Pending(NamedTuple):
     """A call that awaits a decision, or will."""
 
     call: ToolCall
-    question: Question | None
+    request: Question | None
     """None: it waits behind another call of its turn, and a rule may yet decide about it."""
-    verdict: Verdict | None = None
+    decision: Verdict | None = None
     """What the person has decided about it ahead of the question."""
 
 
@@ -62,7 +62,7 @@ class Candidate(NamedTuple):
     text: str
     """What to put in its place, from the sign on: `@src/main.py`, `@docs:readme://x`, `/mode`."""
     about: str = ""
-    goes_on: bool = False
+    expects_more: bool = False
     """Whether more is to be typed behind it: a folder, a command with an argument."""
 
 
@@ -102,7 +102,7 @@ class Twig(NamedTuple):
     """The branches that end here."""
     is_active: bool
     """Whether the active branch leads through it."""
-    is_remarkable: bool
+    is_notable: bool
     """Whether it is drawn even where the rest is folded."""
 
 
@@ -115,7 +115,7 @@ class Kept(NamedTuple):
     branches: int
     changed_at: datetime | None
     folder: str | None
-    is_here: bool
+    is_in_this_folder: bool
     """Whether it was begun in this folder."""
     snippet: str = ""
     """Where the words were found that were searched for."""
@@ -146,7 +146,7 @@ class Returned(Struct, frozen=True):
     of its run; to try again says both.
     """
 
-    words: tuple[Words, ...]
+    prompts: tuple[Words, ...]
 
 
 @final
@@ -194,7 +194,7 @@ class Branches(Protocol):
         """Return the branches, the active one first."""
         ...
 
-    async def twigs(self) -> Sequence[Twig]:
+    async def rows(self) -> Sequence[Twig]:
         """Return the whole tree from top to bottom; all of the session is read for it."""
         ...
 
@@ -221,7 +221,7 @@ class Branches(Protocol):
 class Shelf(Protocol):
     """All sessions that are kept."""
 
-    async def sessions(self, search: str = "") -> Sequence[Kept]:
+    async def summaries(self, search: str = "") -> Sequence[Kept]:
         """Return them, the latest first; those that hold all the words, where there are any."""
         ...
 
@@ -251,7 +251,7 @@ class Desk(Protocol):
         ...
 
     @property
-    def standing(self) -> Standing:
+    def status(self) -> Standing:
         """Where things stand; asking costs nothing, however long the session."""
         ...
 
@@ -266,7 +266,7 @@ class Desk(Protocol):
         ...
 
     @property
-    def pending(self) -> Sequence[Pending]:
+    def pending_calls(self) -> Sequence[Pending]:
         """The calls that await a decision, those that were asked about first."""
         ...
 
@@ -276,11 +276,11 @@ class Desk(Protocol):
         ...
 
     @property
-    def shelf(self) -> Shelf:
+    def session_list(self) -> Shelf:
         """All sessions."""
         ...
 
-    def watch(self, watcher: Watcher) -> None:
+    def subscribe(self, watcher: Watcher) -> None:
         """Tell somebody what happens from now on; one at a time."""
         ...
 
@@ -288,18 +288,18 @@ class Desk(Protocol):
         """Return what is on record, of the active branch or another; asking costs nothing."""
         ...
 
-    def image(self, entry: str, block: int) -> ReadsImage | None:
+    def find_image(self, entry: str, block: int) -> ReadsImage | None:
         """Return what reads an image of an entry, in any thread; None where it is not at hand."""
         ...
 
-    async def say(self, words: Words) -> None:
+    async def send(self, words: Words) -> None:
         """Say something: it begins a run, or steers the one that is under way.
 
         Returns as soon as it is taken; what comes of it is told to the watcher.
         """
         ...
 
-    async def shell(self, command: str) -> None:
+    async def run_shell(self, command: str) -> None:
         """Run a command of the person; what it prints goes on record as said by them."""
         ...
 
@@ -328,11 +328,11 @@ class Desk(Protocol):
         """Let another model answer from here on; return what it will see otherwise."""
         ...
 
-    async def models(self) -> Sequence[Candidate]:
+    async def list_models(self) -> Sequence[Candidate]:
         """Return the models that there are to choose from."""
         ...
 
-    async def command(self, name: str, argument: str = "") -> Reply:
+    async def run_command(self, name: str, argument: str = "") -> Reply:
         """Do what a command of `commands` asks for, and return what there is to read."""
         ...
 

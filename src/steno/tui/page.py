@@ -10,18 +10,18 @@ from steno.tui.block import Block
 class Page(Protocol):
     """What blocks are put on."""
 
-    def show(self, blocks: list[Block]) -> None:
+    def show_items(self, blocks: list[Block]) -> None:
         """Show these and nothing else."""
         ...
 
-    def add(self, block: Block) -> None:
+    def add_item(self, block: Block) -> None:
         """Put a block at the end."""
         ...
 
-    def touch(self, block: Block) -> None:
+    def update_item(self, block: Block) -> None:
         """Draw a block anew: it has changed."""
         ...
 
-    def drop(self, block: Block) -> None:
+    def remove_item(self, block: Block) -> None:
         """Take a block away."""
         ...

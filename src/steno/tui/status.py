@@ -95,7 +95,7 @@ class Standing(Protocol):
         ...
 
     @property
-    def context_room(self) -> int | None:
+    def context_limit(self) -> int | None:
         """How much it can see."""
         ...
 
@@ -149,7 +149,7 @@ def _name(text: str) -> str:
 
 
 def _context(standing: Standing) -> _Part:
-    seen, room = standing.context_tokens, standing.context_room
+    seen, room = standing.context_tokens, standing.context_limit
     if seen is None:
         return _Part(())
     if not room:
@@ -219,51 +219,51 @@ class StatusLine(Widget):
     ) -> None:
         super().__init__(id=id)
         self._clock = clock
-        self._standing: Standing | None = None
-        self._doing: str | None = None
+        self._session_status: Standing | None = None
+        self._current_activity: str | None = None
         self._can_stop = False
-        self._keys: str | None = None
+        self._shown_keys: str | None = None
         self._since = 0.0
-        self._said: str | None = None
-        self._below = 0
-        self._ticking: Timer | None = None
-        self._saying: Timer | None = None
+        self._shown_message: str | None = None
+        self._unseen_count = 0
+        self._tick_timer: Timer | None = None
+        self._message_timer: Timer | None = None
 
-    def show(self, standing: Standing) -> None:
+    def show_status(self, standing: Standing) -> None:
         """Show where things stand now."""
-        self._standing = standing
+        self._session_status = standing
         self.refresh()
 
-    def doing(self, text: str | None, *, can_stop: bool = False) -> None:
+    def show_activity(self, text: str | None, *, can_stop: bool = False) -> None:
         """Show what is being done, and for how long; None where nothing is.
 
         What can be stopped says by which key, where there is room for that.
         """
-        if (text, can_stop) == (self._doing, self._can_stop):
+        if (text, can_stop) == (self._current_activity, self._can_stop):
             return
-        if text != self._doing:
-            self._doing, self._since = text, self._clock()
+        if text != self._current_activity:
+            self._current_activity, self._since = text, self._clock()
             self._tick()
         self._can_stop = can_stop
         self.refresh()
 
-    def keys(self, text: str | None) -> None:
+    def show_keys(self, text: str | None) -> None:
         """Show which keys do something now, in place of what is being done; None: show that."""
-        if text != self._keys:
-            self._keys = text
+        if text != self._shown_keys:
+            self._shown_keys = text
             self.refresh()
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show something for a few seconds in place of what is being done."""
-        if self._saying is not None:
-            self._saying.stop()
-        self._said = text
-        self._saying = self.set_timer(_SAID_FOR_S, self._unsay)
+        if self._message_timer is not None:
+            self._message_timer.stop()
+        self._shown_message = text
+        self._message_timer = self.set_timer(_SAID_FOR_S, self._clear_message)
         self.refresh()
 
-    def below(self, count: int) -> None:
+    def show_unseen_count(self, count: int) -> None:
         """Show how many things are new below what is in sight."""
-        self._below = count
+        self._unseen_count = count
         self.refresh()
 
     def on_mount(self) -> None:
@@ -272,15 +272,15 @@ class StatusLine(Widget):
 
     def _tick(self) -> None:
         """Draw anew every second, but only while there are seconds to count."""
-        if self._doing is None:
-            if self._ticking is not None:
-                self._ticking.stop()
-            self._ticking = None
-        elif self._ticking is None and self.is_attached:
-            self._ticking = self.set_interval(1, self.refresh)
+        if self._current_activity is None:
+            if self._tick_timer is not None:
+                self._tick_timer.stop()
+            self._tick_timer = None
+        elif self._tick_timer is None and self.is_attached:
+            self._tick_timer = self.set_interval(1, self.refresh)
 
-    def _unsay(self) -> None:
-        self._said = None
+    def _clear_message(self) -> None:
+        self._shown_message = None
         self.refresh()
 
     # -- drawing
@@ -293,54 +293,54 @@ class StatusLine(Widget):
         """Draw it; see Widget."""
         width = self.content_size.width
         if width < _NARROW:
-            first = self._spread(self._left(width), _PLACE, width)
-            return Content("\n").join([first, self._spread(Content(), _WORK, width)])
-        return self._spread(self._left(self._most(width)), _WORK + _PLACE, width)
+            first = self._align_parts(self._left_part(width), _PLACE, width)
+            return Content("\n").join([first, self._align_parts(Content(), _WORK, width)])
+        return self._align_parts(self._left_part(self._max_left_width(width)), _WORK + _PLACE, width)
 
-    def _most(self, width: int) -> int:
+    def _max_left_width(self, width: int) -> int:
         """Return how much of a line what is being done may take: how to stop it matters more."""
-        if self._keys is not None:
+        if self._shown_keys is not None:
             return width
-        return width * 3 // 4 if self._can_stop and self._tells_what_is_done else width // 2
+        return width * 3 // 4 if self._can_stop and self._shows_activity else width // 2
 
-    def _spread(self, left: Content, order: Sequence[int], width: int) -> Content:
+    def _align_parts(self, left: Content, order: Sequence[int], width: int) -> Content:
         """Return a line with something on its left, and on its right what else fits."""
-        if self._standing is None:
+        if self._session_status is None:
             return left
         # Seconds pass on the left, and nothing on the right should come and go with them.
         taken = max(left.cell_length, width // 3) if left else 0
-        fitting = _fitting(_parts(self._standing), order, width - taken)
+        fitting = _fitting(_parts(self._session_status), order, width - taken)
         right = Content(_GAP).join([Content.styled(text, style) for text, style in fitting])
         return (
             left + " " * (width - left.cell_length - right.cell_length) + right if left else right
         )
 
-    def _left(self, width: int) -> Content:
+    def _left_part(self, width: int) -> Content:
         """Return the mode and what is being done, which are never left out."""
-        standing = self._standing
+        standing = self._session_status
         mode = "" if standing is None else f" {standing.mode.upper()} "
         style = "bold reverse" if mode == " PLAN " else "bold reverse $text-success"
-        below = f"{_GAP}↓ {self._below} new below" if self._below else ""
+        below = f"{_GAP}↓ {self._unseen_count} new below" if self._unseen_count else ""
         room = width - width_of(mode) - 1 - width_of(below)
-        activity = cut(self._activity(), room)
-        if self._can_stop and self._tells_what_is_done and width_of(activity + _STOPS) <= room:
+        activity = cut(self._activity_text(), room)
+        if self._can_stop and self._shows_activity and width_of(activity + _STOPS) <= room:
             activity += _STOPS
         return Content.assemble(
             (mode, style), " " if mode else "", (activity, "$text"), (below, "bold $text-primary")
         )
 
     @property
-    def _tells_what_is_done(self) -> bool:
-        return self._doing is not None and self._said is None and self._keys is None
+    def _shows_activity(self) -> bool:
+        return self._current_activity is not None and self._shown_message is None and self._shown_keys is None
 
-    def _activity(self) -> str:
-        if self._said is not None:
-            return _name(self._said)
-        if self._keys is not None:
-            return self._keys
-        if self._doing is None:
-            return "starting …" if self._standing is None else "idle"
+    def _activity_text(self) -> str:
+        if self._shown_message is not None:
+            return _name(self._shown_message)
+        if self._shown_keys is not None:
+            return self._shown_keys
+        if self._current_activity is None:
+            return "starting …" if self._session_status is None else "idle"
         seconds = int(self._clock() - self._since)
         passed = f" {seconds} s" if seconds < 60 else f" {seconds // 60} min {seconds % 60} s"
         spinner = _SPINNER[seconds % len(_SPINNER)]
-        return f"{spinner} {cut(_name(self._doing), 40)}{passed if seconds else ''}"
+        return f"{spinner} {cut(_name(self._current_activity), 40)}{passed if seconds else ''}"

@@ -25,16 +25,16 @@ _NOT_SENT: Final = "not sent · /retry tries again, Alt+Up and e take it to the 
 @final
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    words: Words
-    block: Block
-    is_taken: bool = False
+    prompt: Words
+    item: Block
+    is_accepted: bool = False
     """Whether the desk has it; else it may yet be refused."""
 
 
 class _Unsent(NamedTuple):
     """What is on record although nobody has heard it: trying again says it again."""
 
-    words: Words
+    prompt: Words
     message: UserMessage
     """What the record says."""
 
@@ -45,123 +45,123 @@ class Unheard:
 
     def __init__(self, page: Page) -> None:
         """Take the page to show them on."""
-        self._page = page
-        self._waiting: list[_Waiting] = []
-        self._unsaid: dict[Block, Words] = {}
+        self._sink = page
+        self._queued: list[_Waiting] = []
+        self._returned: dict[Block, Words] = {}
         self._unsent: _Unsent | None = None
         """What could not be sent last, as long as nothing else was said."""
-        self._unsent_blocks: list[Block] = []
+        self._unsent_items: list[Block] = []
         """What shows that and what came back with it, unless it is shown elsewhere."""
-        self._came_back: list[Words] = []
+        self._just_returned: list[Words] = []
         """What could not be sent and was taken away, to be shown elsewhere."""
 
     @property
-    def blocks(self) -> list[Block]:
+    def items(self) -> list[Block]:
         """All of them, for the end of a page that is shown anew."""
-        return [*self._unsaid, *(one.block for one in self._waiting)]
+        return [*self._returned, *(one.item for one in self._queued)]
 
     # -- what waits --------------------------------------------------------------------------
 
-    def wait(self, words: Words, *, steers: bool) -> Block:
+    def add(self, words: Words, *, steers: bool) -> Block:
         """Show what is being said, until it is heard."""
         head = STEERS if steers else ""
         block = Block(Kind.USER, head, words.text, state=State.WAITING, is_folded=True)
-        self._waiting.append(_Waiting(words, block))
-        self._page.add(block)
+        self._queued.append(_Waiting(words, block))
+        self._sink.add_item(block)
         return block
 
-    def take(self, block: Block) -> None:
+    def accept(self, block: Block) -> None:
         """Note that the desk has taken what a block shows."""
-        for one in self._waiting:
-            one.is_taken = one.is_taken or one.block is block
+        for one in self._queued:
+            one.is_accepted = one.is_accepted or one.item is block
 
-    def refuse(self, block: Block) -> None:
+    def reject(self, block: Block) -> None:
         """Take away what the desk has refused."""
-        self._forget([one for one in self._waiting if one.block is block])
+        self._remove([one for one in self._queued if one.item is block])
 
-    def hear(self, message: UserMessage) -> Words | None:
+    def match_recorded(self, message: UserMessage) -> Words | None:
         """Take away what is on record now: what is tried again, or else what was said first.
 
         None where nobody has said it here.
         """
-        unsent, first = self._unsent, next(iter(self._waiting), None)
+        unsent, first = self._unsent, next(iter(self._queued), None)
         if unsent is not None and (first is None or message == unsent.message):
-            self._reclaim_unsent()
+            self._take_back_unsent()
             self._unsent = None
-            if first is None or first.words.text != unsent.words.text:  # else it was typed again
-                return unsent.words
-        self.move_on()
+            if first is None or first.prompt.text != unsent.prompt.text:  # else it was typed again
+                return unsent.prompt
+        self.clear_unsent()
         if first is None:
             return None
-        self._forget([first])
-        return first.words
+        self._remove([first])
+        return first.prompt
 
-    def move_on(self) -> None:
+    def clear_unsent(self) -> None:
         """Note that trying again is about something else now: what could not be sent stays unsaid."""
-        for block in self._unsent_blocks:
+        for block in self._unsent_items:
             block.head = _NOT_SAID
-            self._page.touch(block)
-        self._unsent_blocks.clear()
+            self._sink.update_item(block)
+        self._unsent_items.clear()
         self._unsent = None
 
-    def withdraw(self, words: Sequence[Words]) -> None:
+    def return_prompts(self, words: Sequence[Words]) -> None:
         """Take away what came back, the last of those that say the same.
 
         If the first of it was on record already, it is what could not be sent.
         """
         was_waiting = True
         for came_back in reversed(words):
-            taken = [one for one in self._waiting if one.is_taken and one.words == came_back]
-            self._forget(taken[-1:])
+            taken = [one for one in self._queued if one.is_accepted and one.prompt == came_back]
+            self._remove(taken[-1:])
             was_waiting = bool(taken)
-        if not was_waiting and self._unsent_blocks:
-            self._reclaim_unsent()
-            self._came_back = list(words)
+        if not was_waiting and self._unsent_items:
+            self._take_back_unsent()
+            self._just_returned = list(words)
 
     def abandon(self) -> list[Words]:
         """Take away everything that the desk has taken, and return it: nobody is left to hear it."""
-        taken = [one for one in self._waiting if one.is_taken]
-        self._forget(taken)
-        return [one.words for one in taken]
+        taken = [one for one in self._queued if one.is_accepted]
+        self._remove(taken)
+        return [one.prompt for one in taken]
 
-    def _forget(self, those: list[_Waiting]) -> None:
+    def _remove(self, those: list[_Waiting]) -> None:
         for one in those:
-            self._waiting.remove(one)
-            self._page.drop(one.block)
+            self._queued.remove(one)
+            self._sink.remove_item(one.item)
 
     # -- what was not said -------------------------------------------------------------------
 
-    def keep(self, words: Words) -> None:
+    def keep_returned(self, words: Words) -> None:
         """Show what was not said after all, so that it can be chosen.
 
         What could not be sent, and has just come back, can also be tried again.
         """
-        is_unsent = self._unsent is not None and words in self._came_back
+        is_unsent = self._unsent is not None and words in self._just_returned
         head = _NOT_SENT if is_unsent else _NOT_SAID
         block = Block(Kind.USER, head, words.text, state=State.STOPPED, is_folded=True)
-        self._unsaid[block] = words
+        self._returned[block] = words
         if is_unsent:
-            self._came_back.remove(words)
-            self._unsent_blocks.append(block)
+            self._just_returned.remove(words)
+            self._unsent_items.append(block)
         else:
-            self._came_back.clear()
-        self._page.add(block)
+            self._just_returned.clear()
+        self._sink.add_item(block)
 
     def keep_unsent(self, words: Words, message: UserMessage) -> None:
         """Show what is on record although nobody has heard it: it can be chosen, and tried again."""
-        self.move_on()
-        self._unsent, self._came_back = _Unsent(words, message), [words]
-        self.keep(words)
+        self.clear_unsent()
+        self._unsent, self._just_returned = _Unsent(words, message), [words]
+        self.keep_returned(words)
 
-    def reclaim(self, block: Block) -> Words | None:
+    def take_back(self, block: Block) -> Words | None:
         """Take away what was not said, and return it; None where a block is something else."""
-        words = self._unsaid.pop(block, None)
+        words = self._returned.pop(block, None)
         if words is not None:
-            if block in self._unsent_blocks:
-                self._unsent_blocks.remove(block)
-            self._page.drop(block)
+            if block in self._unsent_items:
+                self._unsent_items.remove(block)
+            self._sink.remove_item(block)
         return words
 
-    def _reclaim_unsent(self) -> None:
-        for block in list(self._unsent_blocks):
-            self.reclaim(block)
+    def _take_back_unsent(self) -> None:
+        for block in list(self._unsent_items):
+            self.take_back(block)

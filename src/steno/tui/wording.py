@@ -84,14 +84,14 @@ def put_result(block: Block, result: ToolResultMessage, entry: str) -> None:
     details = result.details or {}
     diff = details.get("diff")
     if result.outcome is Outcome.OK and isinstance(diff, str) and diff.strip():
-        block.put(_below_its_name(diff, block.head), Form.DIFF)
+        block.replace_body(_below_its_name(diff, block.head), Form.DIFF)
         block.is_folded = block.body.count("\n") > _MOST_UNFOLDED
         block.note = _change_in_words(details)
     elif block.form is Form.PLAIN or result.outcome is not Outcome.OK:
-        block.put(result.text, Form.PLAIN)
+        block.replace_body(result.text, Form.PLAIN)
         block.is_folded = block.is_folded and not _says_why(block)
     else:
-        block.put(block.body, block.form)
+        block.replace_body(block.body, block.form)
     block.images = images_of(result.content, entry)
 
 
@@ -280,7 +280,7 @@ def _finding(entry: Entry, resolution: Resolution, pointer: str) -> Block | None
     """Return what became of something that a message points at, where a person should know."""
     if resolution.status is ResolutionStatus.FAILED:
         text = f"{pointer}: failed: {resolution.error}; {RETRY}"
-        return Block(Kind.TROUBLE, body=text, entry=entry.id)
+        return Block(Kind.ERROR, body=text, entry=entry.id)
     details = resolution.details or {}
     if resolution.status is ResolutionStatus.RESOLVED and details.get("used") == "ocr":
         return Block(Kind.NOTICE, body=f"{pointer}: the model reads the text in it", entry=entry.id)

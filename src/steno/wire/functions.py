@@ -33,7 +33,7 @@ _CHOICES: Final = ("auto", "none", "required")
 class Taken(Protocol):
     """An object that members are taken out of, one by one."""
 
-    def look(self, name: str, hint: type[T]) -> T | None:
+    def peek(self, name: str, hint: type[T]) -> T | None:
         """Return a member if it is there and of that type; it stays."""
         ...
 
@@ -44,12 +44,12 @@ class Taken(Protocol):
 
 def take_model(body: Taken) -> str:
     """Take the name of the model; an empty one stays."""
-    return (body.take("model", str) or "") if body.look("model", str) else ""
+    return (body.take("model", str) or "") if body.peek("model", str) else ""
 
 
 def take_count(body: Taken, name: str) -> int | None:
     """Take a number of tokens; one that is not above 0 stays, and means something to its server."""
-    return body.take(name, int) if (body.look(name, int) or 0) > 0 else None
+    return body.take(name, int) if (body.peek(name, int) or 0) > 0 else None
 
 
 def take_sampling(
@@ -59,7 +59,7 @@ def take_sampling(
     found: dict[str, float] = {}
     rows = (("temperature", "temperature", highest_temperature), ("top_p", top_p, 1))
     for field, name, highest in rows:
-        value = body.look(name, float)
+        value = body.peek(name, float)
         if value is not None and 0 <= value <= highest:
             body.take(name, float)
             found[field] = value
@@ -68,7 +68,7 @@ def take_sampling(
 
 def take_stop(body: Taken, name: str) -> tuple[str, ...]:
     """Take the texts to stop at; an empty list stays."""
-    words = body.look(name, list[str])
+    words = body.peek(name, list[str])
     return tuple(body.take(name, list[str]) or ()) if words else ()
 
 
@@ -95,9 +95,9 @@ def take_choice(
 ) -> dict[str, str]:
     """Take which tool to call, `named` as the wire does; what could mean another choice stays."""
     names = {tool.original_name or tool.name: tool.name for tool in tools}
-    word = body.look("tool_choice", str)
+    word = body.peek("tool_choice", str)
     choice = word if word in _CHOICES and word not in names.values() else None
-    found = body.look("tool_choice", dict[str, Any])
+    found = body.peek("tool_choice", dict[str, Any])
     for theirs, ours in names.items():
         if found == named(theirs):
             choice = ours

@@ -58,9 +58,9 @@ class Gathered:
         are `growing` go on in the next part.
         """
         self._parts: dict[str, list[Raw]] = {}
-        self._retold = retold
+        self._repeated = retold
         self._growing = growing
-        self._growth = (b"[", *(name.encode() for name in growing))
+        self._growing_marks = (b"[", *(name.encode() for name in growing))
         """What is in a text that adds something even if it is the same as the one before."""
 
     def __contains__(self, name: str) -> bool:
@@ -72,35 +72,35 @@ class Gathered:
             parts = self._parts.get(name)
             if parts is None or (says_anything(text) and bytes(text)[:1] not in b"[{"):
                 self._parts[name] = [text]
-            elif not self._is_known(name, text):
+            elif not self._is_unchanged_member(name, text):
                 parts.append(text)
 
-    def knows(self, members: Mapping[str, Raw] | None) -> bool:
+    def is_unchanged(self, members: Mapping[str, Raw] | None) -> bool:
         """Tell whether members are as they were told last: to add them would change nothing."""
-        return all(self._is_known(name, text) for name, text in (members or {}).items())
+        return all(self._is_unchanged_member(name, text) for name, text in (members or {}).items())
 
-    def _is_known(self, name: str, text: Raw) -> bool:
+    def _is_unchanged_member(self, name: str, text: Raw) -> bool:
         parts = self._parts.get(name)
         if parts is None or not says_anything(text):
             return parts is not None
-        return parts[-1] == text and not any(mark in bytes(text) for mark in self._growth)
+        return parts[-1] == text and not any(mark in bytes(text) for mark in self._growing_marks)
 
-    def whole(self, names: Collection[str] | None = None) -> dict[str, Any]:
+    def merged(self, names: Collection[str] | None = None) -> dict[str, Any]:
         """Return all members, or those with one of these names, as values that extras can hold."""
         return {
-            name: self._joined(name, parts)
+            name: self._merge_parts(name, parts)
             for name, parts in self._parts.items()
             if names is None or name in names
         }
 
-    def _joined(self, name: str, parts: list[Raw]) -> Any:
+    def _merge_parts(self, name: str, parts: list[Raw]) -> Any:
         found = None
         grown: dict[str, list[str]] = {}
         for part in parsed_extras({str(at): text for at, text in enumerate(parts)}).values():
             for growing in self._growing if isinstance(part, dict) else ():
                 if isinstance(part.get(growing), str):
                     grown.setdefault(growing, []).append(part[growing])
-            found = join(found, part, is_retold=name in self._retold)
+            found = join(found, part, is_retold=name in self._repeated)
         if isinstance(found, dict):
             found |= {growing: "".join(texts) for growing, texts in grown.items()}
         return found

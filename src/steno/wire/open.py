@@ -169,7 +169,7 @@ class Halves:
         except (ValueError, RecursionError):
             self._found = None
 
-    def at(self, *path: str | int) -> str | None:
+    def text_at(self, *path: str | int) -> str | None:
         """Return the text at a path; None if there is none."""
         found = self._found
         try:
@@ -182,7 +182,7 @@ class Halves:
 
 def text_with_halves(data: bytes, *path: str | int) -> str | None:
     """Return the only text that is looked for in JSON, as it was before `mend`."""
-    return Halves(data).at(*path)
+    return Halves(data).text_at(*path)
 
 
 def explain(exc: Exception) -> str:

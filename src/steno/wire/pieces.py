@@ -26,7 +26,7 @@ class Pieces:
         self._held.append(data)
         self._size += len(data)
         if self._size > self._max_bytes:
-            self._refuse()
+            self._raise_too_long()
 
     def _join(self, data: bytes) -> bytes:
         """Return everything held with `data` behind it, and hold nothing."""
@@ -39,7 +39,7 @@ class Pieces:
     def _check_lines(self, lines: list[bytes]) -> None:
         """Refuse a line that came in one piece and would have been refused in many."""
         if max(map(len, lines), default=0) > self._max_bytes:
-            self._refuse()
+            self._raise_too_long()
 
-    def _refuse(self) -> NoReturn:
+    def _raise_too_long(self) -> NoReturn:
         raise ProtocolError(f"stream: more than {self._max_bytes} bytes without an end")

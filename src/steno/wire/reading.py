@@ -42,18 +42,18 @@ class Members:
         data = data if isinstance(data, Raw) else recorded(data, place)
         try:
             self.raw = data if isinstance(data, str) else text_of(data)
-            self._left = _decode_members(data)
+            self._remaining = _decode_members(data)
         except NOT_AS_EXPECTED as exc:
             raise InvalidRequest(f"{place}: {_explain(exc, data)}") from None
-        self._place = place
+        self._location = place
         self._form: dict[str, Any] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._left
+        return name in self._remaining
 
-    def look(self, name: str, hint: type[T]) -> T | None:
+    def peek(self, name: str, hint: type[T]) -> T | None:
         """Return a member if it is there and of that type; it stays."""
-        text = self._left.get(name)
+        text = self._remaining.get(name)
         if text is None:
             return None
         try:
@@ -63,9 +63,9 @@ class Members:
 
     def take(self, name: str, hint: type[T]) -> T | None:
         """Take a member out if it is of that type; of any other it stays in the rest."""
-        value = self.look(name, hint)
+        value = self.peek(name, hint)
         if value is not None:
-            del self._left[name]
+            del self._remaining[name]
         return value
 
     def take_list(self, name: str) -> list[Raw] | None:
@@ -74,20 +74,20 @@ class Members:
 
     def put_back(self, name: str, value: object) -> None:
         """Put a value into the rest that could not be used after all."""
-        self._left[name] = Raw(msgspec.json.encode(value))
+        self._remaining[name] = Raw(msgspec.json.encode(value))
 
-    def note(self, name: str, value: object) -> None:
+    def note_form(self, name: str, value: object) -> None:
         """Note how something was written, so that it can be written so again."""
         self._form[name] = value
 
     def extras(self, wire: str) -> dict[str, dict[str, Any]] | None:
         """Return what is left, as extras of that wire. Raises InvalidRequest for a name of ours."""
-        if FORM in self._left:
-            raise InvalidRequest(f"{self._place}: a member of the name {FORM} is ours alone")
+        if FORM in self._remaining:
+            raise InvalidRequest(f"{self._location}: a member of the name {FORM} is ours alone")
         try:
-            left = {name: msgspec.json.decode(text) for name, text in self._left.items()}
+            left = {name: msgspec.json.decode(text) for name, text in self._remaining.items()}
         except NOT_AS_EXPECTED as exc:
-            raise InvalidRequest(f"{self._place}: {explain(exc)}") from None
+            raise InvalidRequest(f"{self._location}: {explain(exc)}") from None
         if self._form:
             left[FORM] = self._form
         return {wire: left} if left else None
@@ -251,8 +251,8 @@ def take_tools(
 
 def take_arguments(function: Members) -> tuple[str, str | None]:
     """Take arguments that should be an object, and how they are written if they are none."""
-    text = function.look("arguments", str)
-    raw = function.look("arguments", Raw)
+    text = function.peek("arguments", str)
+    raw = function.peek("arguments", Raw)
     if raw is None or text_of(raw) == "null" or (text is not None and not text.strip()):
         return "", "absent"  # null and blank text stay among the members
     function.take("arguments", Raw)

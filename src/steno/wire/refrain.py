@@ -74,36 +74,36 @@ class Refrain:
         `tell` returns what a payload says if that is some text and nothing else, and changes
         nothing.
         """
-        self._tell = tell
-        self._latest: tuple[bytes, bytes] | None = None
+        self._read_text_only = tell
+        self._latest_event: tuple[bytes, bytes] | None = None
         self._failures = 0
-        self._told: Told | None = None
-        self._reader: _Reader | None = None
+        self._expected: Told | None = None
+        self._batch_reader: _Reader | None = None
         self._payload = b""
-        self.is_in_doubt = False
+        self.needs_check = False
         """Whether anything was read in full since: the same may be said of another block then."""
-        self.least = _NEVER
+        self.min_bytes = _NEVER
         """How many bytes are worth it: for one event alone this is no shorter way."""
 
-    def note(self, event: bytes, payload: bytes) -> None:
+    def remember(self, event: bytes, payload: bytes) -> None:
         """Remember an event that was read in full, and its payload: the next may be like it."""
         if self._failures >= _MOST_FAILURES or len(event) > _LONGEST_EVENT:
             return
         if event.endswith(payload) and _is_plain(event):
-            self._latest = event.removesuffix(payload), payload
-            self.least = 1
+            self._latest_event = event.removesuffix(payload), payload
+            self.min_bytes = 1
 
     def read(self, block: bytes, events: list[Event]) -> bytes:
         """Add what whole events say as long as they are the refrain; return the rest of them."""
-        if self._latest is not None:
-            self._learn(*self._latest)
-            self._latest = None
-        elif self.is_in_doubt and self._tell(self._payload) != self._told:
+        if self._latest_event is not None:
+            self._learn(*self._latest_event)
+            self._latest_event = None
+        elif self.needs_check and self._read_text_only(self._payload) != self._expected:
             self._forget()
-        self.is_in_doubt = False
-        if self._reader is None or len(block) > _LARGEST_BLOCK:
+        self.needs_check = False
+        if self._batch_reader is None or len(block) > _LARGEST_BLOCK:
             return block
-        find, start, between, end, decode = self._reader
+        find, start, between, end, decode = self._batch_reader
         words, rest = find(block)
         if not words:
             return block
@@ -119,7 +119,7 @@ class Refrain:
         self._failures += 1
         self._forget()
         self._payload = payload
-        told = self._told = self._tell(payload)
+        told = self._expected = self._read_text_only(payload)
         if told is None or told.block > _LARGEST_INDEX or _ANOTHER.encode() in payload:
             return
         text, another = encode(told.text), told._replace(text=_ANOTHER)
@@ -129,22 +129,22 @@ class Refrain:
             if start < 0:
                 return
             end = start + len(text)
-            if self._tell(payload[:start] + encode(_ANOTHER) + payload[end:]) == another:
+            if self._read_text_only(payload[:start] + encode(_ANOTHER) + payload[end:]) == another:
                 tail, loose = self._tail(payload, end - 1, told)
-                self._reader = _reader(before + payload[: start + 1], tail, loose, another)
-                self.least = 2 * (len(before) + len(payload))
+                self._batch_reader = _reader(before + payload[: start + 1], tail, loose, another)
+                self.min_bytes = 2 * (len(before) + len(payload))
                 return
 
     def _forget(self) -> None:
-        self._reader = None
-        self.least = _NEVER
+        self._batch_reader = None
+        self.min_bytes = _NEVER
 
     def _tail(self, payload: bytes, start: int, told: Told) -> tuple[bytes, bytes]:
         """Return what follows the text each time, and a pattern for what may not be the same."""
         padding = _find_padding(payload, start)
         if padding is not None:
             begin, end = padding.span(1)
-            if self._tell(payload[:begin] + _ANOTHER.encode() + payload[end:]) == told:
+            if self._read_text_only(payload[:begin] + _ANOTHER.encode() + payload[end:]) == told:
                 return payload[start:begin], _PADDING + rb'"\}'
         return payload[start:-1].rstrip(b" "), _BLANKS + rb"\}"
 

@@ -56,9 +56,9 @@ class EventSplitter(Pieces):
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take more bytes; return the payloads that are whole now. Raises ProtocolError."""
-        return self.split(self.take(data))
+        return self.split_payloads(self.take_whole_events(data))
 
-    def take(self, data: bytes) -> bytes:
+    def take_whole_events(self, data: bytes) -> bytes:
         """Take more bytes; return the events that are whole now, as they came but for line ends.
 
         Raises ProtocolError for an event that has no end.
@@ -83,7 +83,7 @@ class EventSplitter(Pieces):
             self._hold(rest)
         return events
 
-    def split(self, events: bytes) -> list[bytes]:
+    def split_payloads(self, events: bytes) -> list[bytes]:
         """Return the payloads of whole events."""
         if not events:
             return []
@@ -91,13 +91,13 @@ class EventSplitter(Pieces):
         if b"" not in found:
             self._is_first = False
             return found
-        return self._read(events.split(_LF))
+        return self._read_lines(events.split(_LF))
 
     def close(self) -> list[bytes]:
         """Return what is left at the end: servers forget the last empty line."""
-        return self._read([*self._join(b"").split(_LF), b""])
+        return self._read_lines([*self._join(b"").split(_LF), b""])
 
-    def _read(self, lines: list[bytes]) -> list[bytes]:
+    def _read_lines(self, lines: list[bytes]) -> list[bytes]:
         """Read line by line."""
         if self._is_first:
             self._is_first = False

@@ -64,11 +64,11 @@ class StreamDecoder(ABC):
         events: list[Event] = []
         try:
             if len(data) <= _LARGEST_PIECE:
-                self._read_piece(data, events)
+                self._read_chunk(data, events)
             else:
                 # As if it had come so: what is too long to wait for costs nothing before it.
                 for start in range(0, len(data), _LARGEST_PIECE):
-                    self._read_piece(data[start : start + _LARGEST_PIECE], events)
+                    self._read_chunk(data[start : start + _LARGEST_PIECE], events)
         except StenoError as exc:
             self._is_over = True
             self._abandon(events)
@@ -89,7 +89,7 @@ class StreamDecoder(ABC):
             return _then_raise(events, exc)
         return iter(events)
 
-    def _read_piece(self, data: bytes, events: list[Event]) -> None:
+    def _read_chunk(self, data: bytes, events: list[Event]) -> None:
         """Add the events of more bytes; for a wire that knows a shorter way to override."""
         for payload in self._splitter.feed(data):
             self._decode(payload, events)
@@ -122,22 +122,22 @@ class EventStreamDecoder(StreamDecoder):
         tell: Callable[[bytes], Told | None],
     ) -> None:
         """Start with a function that adds the events of a payload; for `tell` see `Refrain`."""
-        self._events = EventSplitter()
-        super().__init__(self._events, decode)
-        self._refrain = Refrain(tell)
+        self._sse_splitter = EventSplitter()
+        super().__init__(self._sse_splitter, decode)
+        self._repeated_events = Refrain(tell)
 
-    def _read_piece(self, data: bytes, events: list[Event]) -> None:
-        whole = self._events.take(data)
-        if len(whole) >= self._refrain.least:
-            whole = self._refrain.read(whole, events)
+    def _read_chunk(self, data: bytes, events: list[Event]) -> None:
+        whole = self._sse_splitter.take_whole_events(data)
+        if len(whole) >= self._repeated_events.min_bytes:
+            whole = self._repeated_events.read(whole, events)
         if not whole:
             return
-        payloads = self._events.split(whole)
+        payloads = self._sse_splitter.split_payloads(whole)
         for payload in payloads:
             self._decode(payload, events)
-        self._refrain.is_in_doubt = True
+        self._repeated_events.needs_check = True
         if len(payloads) > 1:
-            self._refrain.note(whole[whole.rfind(b"\n\n", 0, -2) + 2 : -2], payloads[-1])
+            self._repeated_events.remember(whole[whole.rfind(b"\n\n", 0, -2) + 2 : -2], payloads[-1])
 
 
 def _as_bytes(data: object) -> bytes:

@@ -110,11 +110,11 @@ class ListWriter(MessageWriter):
         """Write one more message."""
         match message:
             case SystemMessage() | UserMessage():
-                self._say(message)
+                self._add_prompt(message)
             case AssistantMessage():
-                self._assistant(message)
+                self._add_assistant(message)
             case ToolResultMessage():
-                self._result(message)
+                self._add_result(message)
             case _:
                 assert_never(message)
 
@@ -124,15 +124,15 @@ class ListWriter(MessageWriter):
         return b",".join(self._written)
 
     @abstractmethod
-    def _say(self, message: SystemMessage | UserMessage) -> None:
+    def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
         """Write what is said to the model."""
 
     @abstractmethod
-    def _assistant(self, message: AssistantMessage) -> None:
+    def _add_assistant(self, message: AssistantMessage) -> None:
         """Write a turn of the model."""
 
     @abstractmethod
-    def _result(self, message: ToolResultMessage) -> None:
+    def _add_result(self, message: ToolResultMessage) -> None:
         """Write the answer to a call."""
 
 
@@ -153,12 +153,12 @@ class Encoder(ABC):
 
     def encode(self, request: Request, *, stream: bool | None = None) -> Encoded:
         """Return the body to send and what got lost; `stream` asks for an answer in pieces."""
-        writer = self._continue(request)
+        writer = self._write_new_messages(request)
         messages = writer.finish()
         losses = Losses()
         losses.place = "request"
         try:
-            request = self._without_repeats(request, messages, losses, stream=stream)
+            request = self._without_conflicting_extras(request, messages, losses, stream=stream)
             body = self._body(request, messages, losses, stream=stream)
         except _MISREAD:
             refuse_notes((request, *request.tools), self._target(request).api, at=losses.place)
@@ -179,7 +179,7 @@ class Encoder(ABC):
     ) -> bytes:
         """Put the messages and everything else together, messages last."""
 
-    def _without_repeats(
+    def _without_conflicting_extras(
         self, request: Request, messages: bytes, losses: Losses, *, stream: bool | None
     ) -> Request:
         """Return the request without extras for what every body is made of: it is written anyway.
@@ -201,7 +201,7 @@ class Encoder(ABC):
         kept = {name: member for name, member in extras.items() if name not in said}
         return replace_extras(request, wire, kept)
 
-    def _continue(self, request: Request) -> MessageWriter:
+    def _write_new_messages(self, request: Request) -> MessageWriter:
         target = self._target(request)
         writer, count = self._writer, len(self._messages)
         if writer is None or writer.target != target or request.messages[:count] != self._messages:
@@ -270,12 +270,12 @@ class Anonymous:
         self._names: dict[str, str] = {}
         self._waiting: dict[str, dict[str, None]] = {}
 
-    def ask(self, id: str, name: str) -> None:
+    def add_call(self, id: str, name: str) -> None:
         """Take a call that is sent without its id."""
         self._names[id] = name
         self._waiting.setdefault(name, {})[id] = None
 
-    def answer(self, id: str) -> None:
+    def add_result(self, id: str) -> None:
         """Take a result."""
         name = self._names.pop(id, None)
         if name is None:

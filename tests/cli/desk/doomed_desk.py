@@ -16,7 +16,7 @@ async def main(folder: Path) -> None:
     """Say something, and wait for ever."""
     async with seated(folder) as person:
         asyncio.get_running_loop().create_task(person.say("Write two files."))
-        await person.until(lambda: person.desk.pending)
+        await person.until(lambda: person.desk.pending_calls)
         sys.stdout.write("asked\n")
         sys.stdout.flush()
         await asyncio.Event().wait()

@@ -19,7 +19,7 @@ from steno.tui.desk import Desk, DeskEvent, Pending, Words
 
 T = TypeVar("T")
 LIMIT_S = 20.0
-NO_SERVER = Outside(none=True)
+NO_SERVER = Outside(is_disabled=True)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -39,7 +39,7 @@ class Person:
         self.desk = desk
         self.events: list[DeskEvent] = []
         self._happened = asyncio.Event()
-        desk.watch(self._hear)
+        desk.subscribe(self._hear)
 
     def _hear(self, event: DeskEvent) -> None:
         self.events.append(event)
@@ -57,7 +57,7 @@ class Person:
     async def say(self, text: str, *images: str | bytes) -> RunEnded:
         """Say something, and wait for the end of it."""
         before = len(self.told(RunEnded))
-        await self.desk.say(Words(text, images))
+        await self.desk.send(Words(text, images))
         return await self.end(before)
 
     async def end(self, before: int = 0) -> RunEnded:
@@ -66,8 +66,8 @@ class Person:
 
     async def asked(self, *calls: str) -> list[Pending]:
         """Wait until just these calls await a decision, the first of them asked about."""
-        await self.until(lambda: [one.call.id for one in self.desk.pending] == list(calls))
-        return list(self.desk.pending)
+        await self.until(lambda: [one.call.id for one in self.desk.pending_calls] == list(calls))
+        return list(self.desk.pending_calls)
 
     def allow(self, call: str, **how: Any) -> None:
         self.desk.decide(call, Verdict(allowed=True, actor=self.desk.actor, **how))

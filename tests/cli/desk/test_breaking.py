@@ -45,7 +45,7 @@ def full_disk() -> Generator[None]:
 
 def go_on_elsewhere(person: Person) -> None:
     """Let another program say something in the same session."""
-    session = person.desk.standing.session
+    session = person.desk.status.session
     assert session
     with open_store() as store:
         store.open(session).append(ChatMessage.user("Me first."))
@@ -70,7 +70,7 @@ def test_words_that_cannot_be_recorded_are_refused_and_may_be_said_again(project
             await person.say("read note.txt")
             said = person.said
             with full_disk(), pytest.raises(StenoError, match="the disk failed"):
-                await person.desk.say(Words("read note.txt"))
+                await person.desk.send(Words("read note.txt"))
             assert not person.desk.is_running
             assert person.told(Trouble) == []
             assert person.said == said
@@ -85,7 +85,7 @@ def test_what_a_command_printed_is_shown_even_if_it_cannot_be_recorded(project: 
         async with seated(project, flags=OFFLINE) as person:
             await person.say("read note.txt")
             with full_disk():
-                await person.desk.shell("echo one")
+                await person.desk.run_shell("echo one")
                 await person.until(lambda: person.told(ShellEnded))
             assert [one.text for one in person.told(ShellOutput)] == ["one\n"]
             [trouble] = person.told(Trouble)
@@ -113,7 +113,7 @@ def test_whatever_another_program_was_faster_with_is_told_with_a_way_on(
             with pytest.raises(Conflict, match=OVERTAKEN):
                 change(person.desk)
             with pytest.raises(StenoError, match=OVERTAKEN):
-                await person.desk.say(Words("And now?"))
+                await person.desk.send(Words("And now?"))
             person.desk.branches.fork("beside")
             change(person.desk)
             await person.say("read note.txt")
@@ -126,12 +126,12 @@ def test_a_session_that_another_program_has_removed_is_told_of_with_a_way_on(pro
         async with seated(project, flags=OFFLINE) as person:
             await person.say("read note.txt")
             with open_store() as store:
-                store.remove(person.desk.standing.session or "")
+                store.remove(person.desk.status.session or "")
             with pytest.raises(StenoError, match="has removed it meanwhile; /new begins another"):
-                await person.desk.say(Words("And now?"))
+                await person.desk.send(Words("And now?"))
             with pytest.raises(Missing, match="/new begins another"):
                 person.desk.change_mode(Mode.PLAN)
-            await person.desk.shelf.new()
+            await person.desk.session_list.new()
             await person.say("read note.txt")
 
     run(main())
@@ -143,13 +143,13 @@ def test_a_session_that_cannot_be_read_is_not_left_out_in_silence(
     async def main() -> None:
         async with seated(project, flags=OFFLINE) as person:
             await person.say("read note.txt")
-            damaged = person.desk.standing.session
-            await person.desk.shelf.new()
+            damaged = person.desk.status.session
+            await person.desk.session_list.new()
             await person.say("read note.txt")
             damage_first_record(home)
             for _ in range(2):
-                [kept] = await person.desk.shelf.sessions()
-                assert kept.id == person.desk.standing.session
+                [kept] = await person.desk.session_list.summaries()
+                assert kept.id == person.desk.status.session
             told = [one.text for one in person.told(Notice) if str(damaged) in one.text]
             assert told == [
                 f"session {damaged}: it cannot be read; `steno verify {damaged}` tells why"
@@ -164,15 +164,15 @@ def test_a_session_that_cannot_be_read_leaves_the_one_at_hand_and_its_model(
     async def main() -> None:
         async with seated(project) as person:
             await person.say("Hello?")
-            damaged = person.desk.standing.session or ""
-            await person.desk.shelf.new()
+            damaged = person.desk.status.session or ""
+            await person.desk.session_list.new()
             await person.desk.change_model("offline")
             await person.say("read note.txt")
-            standing = person.desk.standing
+            standing = person.desk.status
             damage_first_record(home)
             with pytest.raises(StenoError):
-                await person.desk.shelf.resume(damaged)
-            assert person.desk.standing == standing
+                await person.desk.session_list.resume(damaged)
+            assert person.desk.status == standing
             await person.say("read note.txt")
 
     with speaking(home, "Hello."):
@@ -195,7 +195,7 @@ def test_of_output_without_end_the_beginning_is_shown_and_that_there_is_more() -
 def test_a_command_without_end_fills_no_memory_and_can_be_stopped(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags=OFFLINE) as person:
-            await person.desk.shell("yes")
+            await person.desk.run_shell("yes")
             await person.until(
                 lambda: any("there is more" in o.text for o in person.told(ShellOutput))
             )

@@ -64,9 +64,9 @@ def texts(folder: Path, typed: str) -> list[str]:
 
 def test_an_at_alone_offers_what_lies_at_the_top(project: Path) -> None:
     assert offered(project, "@") == [
-        Candidate("@src/", goes_on=True),
-        Candidate("@docs/", goes_on=True),
-        Candidate("@tests/", goes_on=True),
+        Candidate("@src/", expects_more=True),
+        Candidate("@docs/", expects_more=True),
+        Candidate("@tests/", expects_more=True),
         Candidate("@README.md"),
     ]
 
@@ -128,7 +128,7 @@ def test_quotes_may_be_open(project: Path) -> None:
 def test_a_folder_with_a_blank_stays_open(project: Path) -> None:
     (project / "my folder").mkdir()
     (project / "my folder" / "a.txt").write_text("x")
-    assert offered(project, "@my")[0] == Candidate('@"my folder/', goes_on=True)
+    assert offered(project, "@my")[0] == Candidate('@"my folder/', expects_more=True)
     assert texts(project, '@"my folder/') == ['@"my folder/a.txt"']
 
 
@@ -200,7 +200,7 @@ def test_resources_of_servers_are_offered_by_the_name_of_the_server(
     found = answered(project, "@everything:demo://resource/")
     assert "@everything:demo://resource/static/document/features.md" in found
     template = found["@everything:demo://resource/dynamic/text/"]
-    assert template.goes_on
+    assert template.expects_more
     assert any(text.startswith("@everything:demo://") for text in answered(project, "@ev"))
 
 
@@ -208,9 +208,9 @@ def test_prompts_of_servers_are_offered_with_what_they_need(project: Path, home:
     write_settings(home, trusting(project))
     write_servers(project / ".mcp.json", everything_spec())
     found = answered(project, "/everything:")
-    assert found["/everything:args-prompt"].goes_on
+    assert found["/everything:args-prompt"].expects_more
     assert found["/everything:args-prompt"].about.startswith("city=… [state=…] · ")
-    assert not found["/everything:simple-prompt"].goes_on
+    assert not found["/everything:simple-prompt"].expects_more
     assert [*answered(project, "/simple")] == ["/everything:simple-prompt"]
     assert texts(project, "/everything:simple-prompt x") == []
 
@@ -243,13 +243,13 @@ def test_a_list_is_asked_for_once_until_it_is_old() -> None:
     async def main() -> None:
         lists = Remembered(ask, holds_s=5, patience_s=5, now=lambda: clock[0])
         topic, other = Topic(), Topic()
-        first, second = await asyncio.gather(lists.of(topic), lists.of(topic))
+        first, second = await asyncio.gather(lists.get(topic), lists.get(topic))
         assert first == second == (1,)
-        assert await lists.of(other) == (2,)
+        assert await lists.get(other) == (2,)
         clock[0] = 4.9
-        assert await lists.of(topic) == (1,)
+        assert await lists.get(topic) == (1,)
         clock[0] = 5.0
-        assert await lists.of(topic) == (3,)
+        assert await lists.get(topic) == (3,)
 
     asyncio.run(main())
 
@@ -264,9 +264,9 @@ def test_who_is_slow_is_not_waited_for_and_heard_the_next_time() -> None:
 
         lists = Remembered(ask, holds_s=60, patience_s=0.01)
         topic = Topic()
-        assert await lists.of(topic) == ()
+        assert await lists.get(topic) == ()
         may_answer.set()
-        answered = [await lists.of(topic) for _ in range(2)]
+        answered = [await lists.get(topic) for _ in range(2)]
         assert answered[-1] == ("late",)
 
     asyncio.run(main())
@@ -285,12 +285,12 @@ def test_who_stops_waiting_does_not_stop_the_question() -> None:
 
         lists = Remembered(ask, holds_s=60, patience_s=5)
         topic = Topic()
-        waiting = asyncio.create_task(lists.of(topic))
+        waiting = asyncio.create_task(lists.get(topic))
         await asyncio.sleep(0)
         waiting.cancel()  # whoever it was for goes on typing
         await asyncio.wait({waiting})
         may_answer.set()
-        assert await lists.of(topic) == ("answer",)
+        assert await lists.get(topic) == ("answer",)
         assert asked == [topic]
 
     asyncio.run(main())

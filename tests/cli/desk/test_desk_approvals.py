@@ -47,18 +47,18 @@ def test_calls_are_decided_about_one_by_one(project: Path, home: Path) -> None:
     async def main() -> None:
         async with seated(project) as person:
             desk = person.desk
-            await desk.say(Words("Write two files."))
+            await desk.send(Words("Write two files."))
             first, second = await person.asked("c1", "c2")
-            assert first.question is not None
-            assert "out/a.txt" in first.question.preview
-            assert (second.question, second.verdict) == (None, None)
+            assert first.request is not None
+            assert "out/a.txt" in first.request.preview
+            assert (second.request, second.decision) == (None, None)
             assert "out/b.txt" in await desk.preview(second.call)
             assert not (project / "out/a.txt").exists()
             person.allow("c1")
             await person.asked("c2")
             person.deny("c2", "not this one")
             await person.end()
-            assert list(desk.pending) == []
+            assert list(desk.pending_calls) == []
             assert decisions(desk.entries()) == [
                 ("c1", "pending", None),
                 ("c1", "approved", desk.actor),
@@ -80,10 +80,10 @@ def test_a_call_that_waits_behind_another_may_be_decided_about_before_it_is_aske
     async def main() -> None:
         async with seated(project) as person:
             desk = person.desk
-            await desk.say(Words("Write two files."))
+            await desk.send(Words("Write two files."))
             await person.asked("c1", "c2")
             person.deny("c2", "rather not")
-            assert [one.verdict and one.verdict.allowed for one in desk.pending] == [None, False]
+            assert [one.decision and one.decision.allowed for one in desk.pending_calls] == [None, False]
             person.allow("c1")
             ended = await person.end()
             assert ended.result.ending is Ending.DONE
@@ -104,17 +104,17 @@ def test_a_call_that_was_allowed_ahead_is_asked_about_if_another_has_changed_wha
     async def main() -> None:
         async with seated(project) as person:
             desk = person.desk
-            await desk.say(Words("Write it twice."))
+            await desk.send(Words("Write it twice."))
             _, second = await person.asked("c1", "c2")
             shown = await desk.preview(second.call)
             person.allow("c2")
             person.allow("c1")
             await person.until(
-                lambda: any(one.question and one.call.id == "c2" for one in desk.pending)
+                lambda: any(one.request and one.call.id == "c2" for one in desk.pending_calls)
             )
-            [again] = desk.pending
-            assert again.question is not None
-            assert again.question.preview != shown
+            [again] = desk.pending_calls
+            assert again.request is not None
+            assert again.request.preview != shown
             person.deny("c2")
             await person.end()
 
@@ -127,10 +127,10 @@ def test_a_call_that_was_allowed_ahead_is_asked_about_if_another_has_changed_wha
 def test_what_is_allowed_for_the_session_is_asked_about_once(project: Path, home: Path) -> None:
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Write two files."))
+            await person.desk.send(Words("Write two files."))
             [asked, _] = await person.asked("c1", "c2")
-            assert asked.question is not None
-            assert asked.question.rule == "write(out/**)"
+            assert asked.request is not None
+            assert asked.request.rule == "write(out/**)"
             person.allow("c1", scope=Scope.SESSION)
             await person.end()
             approvals = [
@@ -146,7 +146,7 @@ def test_what_is_allowed_for_the_session_is_asked_about_once(project: Path, home
 def test_what_is_allowed_for_the_project_holds_at_the_next_desk(project: Path, home: Path) -> None:
     async def allow() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Write two files."))
+            await person.desk.send(Words("Write two files."))
             await person.asked("c1", "c2")
             with pytest.raises(InvalidValue, match="rule"):
                 person.allow("c1", scope=Scope.PROJECT, rule="write(")
@@ -171,7 +171,7 @@ def test_a_verdict_about_a_call_that_nobody_asks_about_is_refused(
         async with seated(project) as person:
             with pytest.raises(Missing):
                 person.allow("c1")
-            await person.desk.say(Words("Write two files."))
+            await person.desk.send(Words("Write two files."))
             await person.asked("c1", "c2")
             with pytest.raises(Missing):
                 person.allow("c3")
@@ -189,16 +189,16 @@ def test_a_verdict_about_a_call_that_nobody_asks_about_is_refused(
 def test_to_interrupt_takes_the_questions_back(project: Path, home: Path) -> None:
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Write two files."))
+            await person.desk.send(Words("Write two files."))
             await person.asked("c1", "c2")
             person.allow("c2")
             person.desk.interrupt()
             ended = await person.end()
             assert ended.result.ending is Ending.INTERRUPTED
-            assert list(person.desk.pending) == []
+            assert list(person.desk.pending_calls) == []
             assert not (project / "out/b.txt").exists()
             # The next turn uses the same ids, and what was decided before is not about them.
-            await person.desk.say(Words("Again."))
+            await person.desk.send(Words("Again."))
             await person.asked("c1", "c2")
             person.deny("c1")
             await person.asked("c2")
@@ -237,11 +237,11 @@ def test_a_question_survives_the_death_of_the_program(project: Path, home: Path)
             desk = person.desk
             assert desk.is_unfinished
             assert not desk.is_running
-            assert list(desk.pending) == []
-            assert (await desk.command("retry")).text == "Goes on."
+            assert list(desk.pending_calls) == []
+            assert (await desk.run_command("retry")).text == "Goes on."
             first, second = await person.asked("c1", "c2")
-            assert first.question is not None
-            assert second.question is None
+            assert first.request is not None
+            assert second.request is None
             person.allow("c1")
             await person.asked("c2")
             person.deny("c2")

@@ -81,7 +81,7 @@ def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
             assert person.said == ["Three?", "Three."]
             with pytest.raises(InvalidValue, match="only what you have said"):
                 person.desk.branches.fork_before(person.desk.entries()[-1].id)
-            session = person.desk.standing.session
+            session = person.desk.status.session
             assert session is not None
             with open_store() as store:
                 assert store.verify(session).is_intact
@@ -152,7 +152,7 @@ def test_the_tree_is_read_while_everything_else_goes_on(project: Path) -> None:
             await person.say("read note.txt")
             happened: list[str] = []
             asyncio.get_running_loop().call_soon(happened.append, "something else")
-            assert len(await person.desk.branches.twigs()) == len(person.desk.entries())
+            assert len(await person.desk.branches.rows()) == len(person.desk.entries())
             assert happened
 
     run(main())
@@ -161,7 +161,7 @@ def test_the_tree_is_read_while_everything_else_goes_on(project: Path) -> None:
 def test_what_a_command_printed_comes_back_as_the_command(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
-            await person.desk.shell("echo hello")
+            await person.desk.run_shell("echo hello")
             await person.until(lambda: not person.desk.is_running)
             [said] = words_of(person)
             assert person.desk.branches.fork_before(said.id) == Words("!echo hello")
@@ -177,10 +177,10 @@ def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
             await person.say("Two?")
             person.desk.branches.fork("aside", at=first.id)
             person.desk.branches.label(first.id, "one")
-            twigs = await person.desk.branches.twigs()
+            twigs = await person.desk.branches.rows()
             by_gist = {twig.gist: twig for twig in twigs}
             parting = by_gist["One."]
-            assert (parting.labels, parting.is_active, parting.is_remarkable) == (
+            assert (parting.labels, parting.is_active, parting.is_notable) == (
                 ("one",),
                 True,
                 True,
@@ -201,7 +201,7 @@ def test_a_decision_in_the_tree_names_what_it_is_about(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags={"model": "offline", "allow": ["bash"]}) as person:
             await person.say("run echo hello")
-            twigs = await person.desk.branches.twigs()
+            twigs = await person.desk.branches.rows()
             [decided] = [twig.gist for twig in twigs if twig.kind == "approval"]
             assert decided.startswith("bash echo hello: approved")
 

@@ -29,7 +29,7 @@ def test_every_command_is_known_before_anything_was_said(project: Path, name: st
     async def main() -> str:
         async with seated(project, flags=OFFLINE) as person:
             try:
-                return (await person.desk.command(name)).text
+                return (await person.desk.run_command(name)).text
             except StenoError as exc:
                 return str(exc)
 
@@ -49,7 +49,7 @@ def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) 
             with pytest.raises(
                 Missing, match="/moedl: there is no such command; do you mean model"
             ):
-                await person.desk.command("moedl")
+                await person.desk.run_command("moedl")
 
     run(main())
 
@@ -58,7 +58,7 @@ def test_a_session_has_to_be_named_at_the_desk(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags=OFFLINE) as person:
             with pytest.raises(InvalidValue, match="/resume: say which"):
-                await person.desk.command("resume")
+                await person.desk.run_command("resume")
 
     run(main())
 
@@ -66,7 +66,7 @@ def test_a_session_has_to_be_named_at_the_desk(project: Path) -> None:
 def test_who_names_no_model_is_told_on_one_line_how_to_add_one(project: Path, home: Path) -> None:
     async def main() -> str:
         async with seated(project, flags=OFFLINE) as person:
-            return (await person.desk.command("model")).text
+            return (await person.desk.run_command("model")).text
 
     told = run(main())
     assert "\n" not in told
@@ -83,7 +83,7 @@ def test_a_theme_is_answered_with_where_to_write_it_down(
 
     async def main() -> str:
         async with seated(project, flags=OFFLINE) as person:
-            return (await person.desk.command("theme", "steno-light")).text
+            return (await person.desk.run_command("theme", "steno-light")).text
 
     assert run(main()) == (
         f'theme = "steno-light" in {home / ".config/steno/config.toml"} keeps it'
@@ -96,26 +96,26 @@ def test_commands_change_what_is_at_hand(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags=OFFLINE) as person:
             desk = person.desk
-            assert "`act`" in (await desk.command("mode")).text
-            assert "`plan`" in (await desk.command("mode", "plan")).text
-            assert desk.standing.mode is Mode.PLAN
+            assert "`act`" in (await desk.run_command("mode")).text
+            assert "`plan`" in (await desk.run_command("mode", "plan")).text
+            assert desk.status.mode is Mode.PLAN
             with pytest.raises(InvalidValue, match="plan, act"):
-                await desk.command("mode", "dream")
-            await desk.command("rename", "The *answer*")
+                await desk.run_command("mode", "dream")
+            await desk.run_command("rename", "The *answer*")
             await person.say("read note.txt")
-            assert desk.standing.title == "The *answer*"
-            await desk.command("label", "first")
-            await desk.command("fork", "aside")
-            assert desk.standing.branch == "aside"
-            labels = [twig.labels for twig in await desk.branches.twigs() if twig.labels]
+            assert desk.status.title == "The *answer*"
+            await desk.run_command("label", "first")
+            await desk.run_command("fork", "aside")
+            assert desk.status.branch == "aside"
+            labels = [twig.labels for twig in await desk.branches.rows() if twig.labels]
             assert labels == [("first",)]
-            first = desk.standing.session
-            await desk.command("new", "Another")
+            first = desk.status.session
+            await desk.run_command("new", "Another")
             assert first is not None
-            await desk.command("resume", first)
-            assert desk.standing.session == first
-            await desk.command("rename", "Done")
-            assert desk.standing.title == "Done"
+            await desk.run_command("resume", first)
+            assert desk.status.session == first
+            await desk.run_command("rename", "Done")
+            assert desk.status.title == "Done"
             assert list(desk.branches.names()) == ["aside", MAIN]
 
     run(main())

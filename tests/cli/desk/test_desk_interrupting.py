@@ -33,14 +33,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def begin(person: Person, text: str, model: Vendor) -> None:
     """Say something, and wait until the model has heard it, which is later than it is told."""
-    await person.desk.say(Words(text))
+    await person.desk.send(Words(text))
     await person.until(lambda: person.told(TurnStarted))
     while not model.seen:  # noqa: ASYNC110 - whoever changes it tells nobody
         await asyncio.sleep(0.005)
 
 
 async def run_shell(person: Person, command: str) -> None:
-    await person.desk.shell(command)
+    await person.desk.run_shell(command)
     await person.until(lambda: person.told(ShellEnded))
 
 
@@ -54,8 +54,8 @@ def test_to_interrupt_ends_the_run_and_what_was_not_heard_comes_back(
     async def main() -> None:
         async with seated(project) as person:
             await begin(person, "Tell me.", model)
-            await person.desk.say(second)
-            await person.desk.say(third)
+            await person.desk.send(second)
+            await person.desk.send(third)
             person.desk.interrupt()
             ended = await person.end()
             assert ended.result.ending is Ending.INTERRUPTED
@@ -73,7 +73,7 @@ def test_to_interrupt_before_the_first_step_of_a_run_says_nothing(
 ) -> None:
     async def main() -> None:
         async with seated(project) as person:
-            saying = asyncio.create_task(person.desk.say(Words("Tell me.")))
+            saying = asyncio.create_task(person.desk.send(Words("Tell me.")))
             while not person.desk.is_running:  # noqa: ASYNC110 - not a moment later
                 await asyncio.sleep(0)
             person.desk.interrupt()
@@ -95,7 +95,7 @@ def test_what_was_heard_does_not_come_back(project: Path, home: Path) -> None:
     async def main() -> None:
         async with seated(project) as person:
             await begin(person, "Tell me.", model)
-            await person.desk.say(Words("And be brief."))
+            await person.desk.send(Words("And be brief."))
             first.set()
             await person.until(lambda: len(person.told(TurnStarted)) == 2)
             person.desk.interrupt()
@@ -116,7 +116,7 @@ def test_what_a_command_has_printed_stays_where_words_come_back(project: Path, h
         async with seated(project) as person:
             await begin(person, "Tell me.", model)
             await run_shell(person, "echo from outside")
-            await person.desk.say(Words("And be brief."))
+            await person.desk.send(Words("And be brief."))
             person.desk.interrupt()
             ended = await person.end()
             assert ended.result.ending is Ending.INTERRUPTED
@@ -152,9 +152,9 @@ def test_who_leaves_finds_on_record_what_was_said_and_not_heard(project: Path, h
 
     async def leave() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Tell me."))
+            await person.desk.send(Words("Tell me."))
             await person.until(lambda: person.told(TextDelta))
-            await person.desk.say(Words("And be brief."))
+            await person.desk.send(Words("And be brief."))
 
     async def come_back() -> None:
         async with seated(project, continues=True) as person:
@@ -174,11 +174,11 @@ def test_who_leaves_finds_on_record_what_was_said_and_not_heard(project: Path, h
 def test_nothing_begins_at_a_desk_that_is_being_closed(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
-            await person.desk.shell("exec sleep 600")
+            await person.desk.run_shell("exec sleep 600")
             closing = asyncio.create_task(person.desk.close())
             await asyncio.sleep(0)
             assert not closing.done()
-            for refused in (person.desk.shell("ls"), person.desk.say(Words("Hello?"))):
+            for refused in (person.desk.run_shell("ls"), person.desk.send(Words("Hello?"))):
                 with pytest.raises(StenoError, match="desk: it is closed"):
                     await refused
             await closing
@@ -190,7 +190,7 @@ def test_what_is_still_being_read_when_a_desk_is_closed_is_not_said(project: Pat
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
             (project / "shapes.png").write_bytes(encoded(graphic()))
-            saying = asyncio.create_task(person.desk.say(Words("Look.", ("shapes.png",))))
+            saying = asyncio.create_task(person.desk.send(Words("Look.", ("shapes.png",))))
             await asyncio.sleep(0)  # it reads the image
             await person.desk.close()
             with pytest.raises(StenoError, match="desk: it is closed"):
@@ -209,7 +209,7 @@ def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
     async def sit() -> None:
         loaded = load_settings(project, flags={})
         async with opened_desk(loaded, Start(project), outside=NO_SERVER) as desk:
-            await desk.say(Words("Tell me."))
+            await desk.send(Words("Tell me."))
             at_work.append(desk)
             await asyncio.Event().wait()
 
@@ -223,7 +223,7 @@ def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
         with pytest.raises(asyncio.CancelledError):
             await sitting
         with pytest.raises(StenoError, match="closed"):
-            await at_work[0].shelf.sessions()
+            await at_work[0].session_list.summaries()
 
     with speaking(home, [gate, "Once."]), caplog.at_level(logging.ERROR):
         run(main())
@@ -248,8 +248,8 @@ def test_a_fault_of_who_watches_does_not_end_the_run_and_is_told_once(
                     over.set()
                 raise ZeroDivisionError("a face that cannot draw")
 
-            person.desk.watch(stumble)
-            await person.desk.say(Words("Hello?"))
+            person.desk.subscribe(stumble)
+            await person.desk.send(Words("Hello?"))
             await over.wait()
             assert person.said == ["Hello?", "Hello."]
             [trouble] = [event for event in told if isinstance(event, Trouble)]

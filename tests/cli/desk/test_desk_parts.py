@@ -46,19 +46,19 @@ def test_the_cost_is_that_of_each_model_at_its_own_price() -> None:
     assert ledger.cost == sum(one.cost for one in spent if one.cost is not None) == Decimal(39)
     assert ledger.usage.total_tokens == 8_000_000
     assert ledger.context_tokens == 2_000_000
-    ledger.read(conversation.entries()[:4])
+    ledger.rebuild(conversation.entries()[:4])
     assert (ledger.cost, ledger.usage) == (Decimal(18), TURN)
 
 
 def test_no_cost_is_known_where_no_price_is() -> None:
     ledger = Ledger(lambda _: None)
-    ledger.read(talk().entries())
+    ledger.rebuild(talk().entries())
     assert ledger.cost is None
 
 
 def test_what_nobody_counts_is_estimated() -> None:
     ledger, conversation = Ledger(PRICES.get), Conversation([ChatMessage.user("word " * 700)])
-    ledger.read(conversation.entries())
+    ledger.rebuild(conversation.entries())
     assert ledger.context_tokens is None
     ledger.add(conversation.append(ChatMessage.assistant("Yes.")))
     assert ledger.context_tokens is not None
@@ -68,19 +68,19 @@ def test_what_nobody_counts_is_estimated() -> None:
 def test_what_is_recorded_again_behind_a_way_back_counts_once(tmp_path: Path, home: Path) -> None:
     async def main() -> None:
         loaded = load_settings(tmp_path, flags={"model": "offline"})
-        outside = Outside(none=True)
+        outside = Outside(is_disabled=True)
         bench = Bench(Site(loaded, tmp_path, MemoryStore(), False, outside, lambda _: None))
         try:
-            await bench.equip(await choose_model(loaded))
-            conversation = bench.begin()
+            await bench.use_model(await choose_model(loaded))
+            conversation = bench.ensure_recorded()
             start = bench_says(bench, ChatMessage.user("Well?"))
             bench_says(bench, ChatMessage.user("$ ls\n" + "word " * 700), {SHELL: "ls"})
             for entry in go_back(conversation, start.id):
-                bench.tell(Recorded(entry))
+                bench.emit(Recorded(entry))
             bench_says(bench, ChatMessage.assistant("Yes."))
             ledger = Ledger(PRICES.get)
-            ledger.read(conversation.past())
-            assert bench.standing.context_tokens == ledger.context_tokens
+            ledger.rebuild(conversation.entries_view())
+            assert bench.status.context_tokens == ledger.context_tokens
         finally:
             await bench.close()
 
@@ -89,7 +89,7 @@ def test_what_is_recorded_again_behind_a_way_back_counts_once(tmp_path: Path, ho
 
 def bench_says(bench: Bench, message: Message, audit: dict[str, str] | None = None) -> Entry:
     entry = bench.conversation.append(message, audit=audit)
-    bench.tell(Recorded(entry))
+    bench.emit(Recorded(entry))
     return entry
 
 
@@ -98,7 +98,7 @@ def test_a_summary_leaves_more_room() -> None:
     conversation.append(ChatMessage.user("word " * 700))
     conversation.append(ChatMessage.assistant("Yes.", usage=TURN))
     last = conversation.append(ChatMessage.user("More?"))
-    ledger.read(conversation.entries())
+    ledger.rebuild(conversation.entries())
     summary = Compaction(through=conversation.entries()[2].id, summary="Words.", usage=TURN)
     ledger.add(conversation.append(summary))
     assert ledger.context_tokens is not None
@@ -133,10 +133,10 @@ def test_a_verdict_answers_one_question_whatever_its_scope() -> None:
             one, other = await asked(questions, question("c1", "src/a"), question("c2", "src/b"))
             questions.decide("c1", verdict, {})
             assert await one == verdict
-            assert [pending.call.id for pending in questions.pending(())] == ["c2"]
+            assert [pending.call.id for pending in questions.pending_calls(())] == ["c2"]
             other.cancel()
             await asyncio.wait([other])
-            assert questions.pending(()) == []
+            assert questions.pending_calls(()) == []
 
     run(main())
 
@@ -149,7 +149,7 @@ def test_what_was_decided_ahead_is_not_about_a_call_with_other_arguments() -> No
         questions.decide("c2", Verdict(allowed=True, actor="ada"), {"c2": other_call})
         [waiting] = await asked(questions, later)
         assert not waiting.done()
-        assert [pending.call.id for pending in questions.pending(())] == ["c1", "c2"]
+        assert [pending.call.id for pending in questions.pending_calls(())] == ["c1", "c2"]
         waiting.cancel()
 
     run(main())

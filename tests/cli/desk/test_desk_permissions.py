@@ -39,7 +39,7 @@ def write(id: str) -> list[Call]:
 
 
 async def permissions(person: Person, argument: str = "") -> str:
-    return (await person.desk.command("permissions", argument)).text
+    return (await person.desk.run_command("permissions", argument)).text
 
 
 def revocations(person: Person) -> list[Repair]:
@@ -50,7 +50,7 @@ def revocations(person: Person) -> list[Repair]:
 async def grant(person: Person, id: str) -> None:
     """Let the model write a file, and allow that for the session."""
     before = len(person.told(Recorded))
-    await person.desk.say(Words("Write."))
+    await person.desk.send(Words("Write."))
     await person.asked(id)
     person.allow(id, scope=Scope.SESSION)
     await person.until(lambda: not person.desk.is_running)
@@ -94,7 +94,7 @@ def test_a_rule_is_taken_back_from_wherever_it_is_allowed_or_from_the_session_al
         async with seated(project) as person:
             await grant(person, "c1")
             GrantsFile(project).add(RULE, Scope.PROJECT)
-            await person.desk.command("fork", "aside")
+            await person.desk.run_command("fork", "aside")
             with pytest.raises(Missing, match="it is in this session: /permissions revoke 1"):
                 await permissions(person, f"revoke {RULE} user")
             told = await permissions(person, f"revoke {RULE} session")
@@ -179,17 +179,17 @@ def test_what_was_settled_since_an_answer_was_cut_off_stays_so_when_it_is_tried_
         async with seated(project) as person:
             await grant(person, "c1")
             before = len(person.told(TextDelta))
-            await person.desk.say(Words("Tell me."))
+            await person.desk.send(Words("Tell me."))
             await person.until(lambda: len(person.told(TextDelta)) > before)
             person.desk.interrupt()
             await person.until(lambda: not person.desk.is_running)
             gate.set()
             await permissions(person, "revoke 1")
             person.desk.change_mode(Mode.PLAN)
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             await person.until(lambda: not person.desk.is_running)
             assert person.said[-2:] == ["Tell me.", "The end."]
-            assert person.desk.standing.mode is Mode.PLAN
+            assert person.desk.status.mode is Mode.PLAN
             assert "Allowed in this session" not in await permissions(person)
 
     with speaking(home, write("c1"), "Done.", ["Once upon", gate, " a time"], "The end."):

@@ -59,7 +59,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 async def say_slowly(person: Person, project: Path) -> asyncio.Task[None]:
     """Say something that is still being read when this returns."""
-    saying = asyncio.create_task(person.desk.say(SLOW))
+    saying = asyncio.create_task(person.desk.send(SLOW))
     while not (project / "asked").exists():  # noqa: ASYNC110 - the server tells nobody
         await asyncio.sleep(0.01)
     return saying
@@ -73,8 +73,8 @@ def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
             desk = person.desk
             saying = await say_slowly(person, project)
             behind = [
-                asyncio.create_task(desk.say(Words("And be brief."))),
-                asyncio.create_task(desk.shell("touch ran")),
+                asyncio.create_task(desk.send(Words("And be brief."))),
+                asyncio.create_task(desk.run_shell("touch ran")),
             ]
             await asyncio.sleep(0)  # they wait for their turn
             desk.interrupt()
@@ -98,7 +98,7 @@ def test_a_run_ends_and_words_that_are_read_meanwhile_begin_no_other(
 
     async def main() -> None:
         async with seated(project, outside=Outside()) as person:
-            await person.desk.say(Words("Tell me."))
+            await person.desk.send(Words("Tell me."))
             await person.until(lambda: person.told(TurnStarted))
             saying = await say_slowly(person, project)
             person.desk.interrupt()

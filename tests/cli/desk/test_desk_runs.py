@@ -43,7 +43,7 @@ def test_what_is_said_begins_a_run_and_returns_at_once(project: Path, home: Path
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Hello?"))
+            await person.desk.send(Words("Hello?"))
             assert person.desk.is_running
             gate.set()
             ended = await person.end()
@@ -60,9 +60,9 @@ def test_words_that_come_while_the_agent_works_steer_it(project: Path, home: Pat
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Read it."))
+            await person.desk.send(Words("Read it."))
             await person.until(lambda: person.told(TurnStarted))
-            await person.desk.say(Words("And be brief."))
+            await person.desk.send(Words("And be brief."))
             gate.set()
             await person.end()
             assert person.said == ["Read it.", "", "     1\tforty-two\n", "And be brief.", "42."]
@@ -77,7 +77,7 @@ def test_two_things_said_at_once_are_heard_in_their_order(project: Path, home: P
         async with seated(project) as person:
             (project / "shapes.png").write_bytes(encoded(graphic()))
             await asyncio.gather(
-                person.desk.say(Words("One.", ("shapes.png",))), person.desk.say(Words("Two."))
+                person.desk.send(Words("One.", ("shapes.png",))), person.desk.send(Words("Two."))
             )
             await person.end()
             assert [text for text in person.said if text in ("One.", "Two.")] == ["One.", "Two."]
@@ -98,10 +98,10 @@ def test_words_that_cannot_be_read_are_refused_before_anything_is_on_record(
                 Words("  "),
             ):
                 with pytest.raises(StenoError):
-                    await person.desk.say(words)
+                    await person.desk.send(words)
             assert list(person.desk.entries()) == []
             assert not person.desk.is_running
-            assert list(await person.desk.shelf.sessions()) == []
+            assert list(await person.desk.session_list.summaries()) == []
 
     run(main())
 
@@ -113,11 +113,11 @@ def test_an_image_that_is_pasted_is_shown_to_the_model(project: Path, home: Path
         async with seated(project) as person:
             await person.say("Which colour?", data)
             [said] = [e for e in person.desk.entries() if isinstance(e.payload, UserMessage)]
-            read = person.desk.image(said.id, 1)
+            read = person.desk.find_image(said.id, 1)
             assert read is not None
             assert read() == data
-            assert person.desk.image(said.id, 0) is None
-            assert person.desk.image("no such entry", 0) is None
+            assert person.desk.find_image(said.id, 0) is None
+            assert person.desk.find_image("no such entry", 0) is None
 
     with speaking(home, "Red.", settings=SEEING) as model:
         run(main())
@@ -136,11 +136,11 @@ def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
             assert person.said == []
             words = Words("What is in @later.txt?")
             assert person.told(Returned) == [Returned((words,))]
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             await person.end(1)
             assert person.told(Returned) == [Returned((words,)), Returned((words,))]
             (project / "later.txt").write_text("now it is there\n", "utf-8")
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             await person.end(2)
             assert person.said == ["What is in @later.txt?", "I see."]
             assert len(person.told(Returned)) == 2
@@ -159,7 +159,7 @@ def test_a_run_that_failed_is_tried_again_from_where_it_was(project: Path, home:
             ended = await person.say("Hello?")
             assert ended.result.ending is Ending.FAILED
             assert person.desk.is_unfinished
-            assert (await person.desk.command("retry")).text == "Tries again."
+            assert (await person.desk.run_command("retry")).text == "Tries again."
             await person.end(1)
             assert person.said == ["Hello?", "Hello."]
 
@@ -172,14 +172,14 @@ def test_an_answer_that_was_interrupted_can_be_had_anew(project: Path, home: Pat
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Tell me."))
+            await person.desk.send(Words("Tell me."))
             await person.until(lambda: person.told(TextDelta))
             person.desk.interrupt()
             ended = await person.end()
             gate.set()
             assert ended.result.ending is Ending.INTERRUPTED
             assert not person.desk.is_running
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             await person.end(1)
             assert person.said == ["Tell me.", "The end."]
             assert Rewind in kinds(person)
@@ -195,9 +195,9 @@ def test_another_program_that_was_faster_is_named_as_trouble(project: Path, home
     async def main() -> None:
         async with seated(project) as person:
             await person.say("One.")
-            session = person.desk.standing.session
+            session = person.desk.status.session
             assert session is not None
-            await person.desk.say(Words("Two."))
+            await person.desk.send(Words("Two."))
             await person.until(lambda: person.said[-1:] == ["Two."])
             with open_store() as store:
                 store.open(session).change_mode(Mode.PLAN)
@@ -206,8 +206,8 @@ def test_another_program_that_was_faster_is_named_as_trouble(project: Path, home
             [trouble] = person.told(Trouble)
             assert "another program has gone on with it" in trouble.text
             assert not person.desk.is_running
-            await person.desk.shelf.resume(session)
-            assert person.desk.standing.mode is Mode.PLAN
+            await person.desk.session_list.resume(session)
+            assert person.desk.status.mode is Mode.PLAN
 
     with speaking(home, "First.", [gate, "Second."]):
         run(main())
@@ -218,7 +218,7 @@ def test_nothing_can_be_said_at_a_desk_that_is_closed(project: Path) -> None:
         async with seated(project, flags={"model": "offline"}) as person:
             await person.desk.close()
             with pytest.raises(StenoError, match="closed"):
-                await person.desk.say(Words("Hello?"))
+                await person.desk.send(Words("Hello?"))
             await person.desk.close()
 
     run(main())
@@ -231,7 +231,7 @@ def test_leaving_in_the_middle_leaves_a_session_that_can_be_gone_on_with(
 
     async def leave() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Tell me."))
+            await person.desk.send(Words("Tell me."))
             await person.until(lambda: person.told(TextDelta))
 
     async def come_back() -> None:
@@ -254,11 +254,11 @@ def test_the_mode_changes_at_once_also_while_the_agent_works(project: Path, home
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Write it."))
+            await person.desk.send(Words("Write it."))
             await person.until(lambda: "Write it." in person.said)
             person.desk.change_mode(Mode.PLAN)
             person.desk.change_mode(Mode.PLAN)
-            assert person.desk.standing.mode is Mode.PLAN
+            assert person.desk.status.mode is Mode.PLAN
             assert kinds(person).count(ModeChange) == 1
             gate.set()
             await person.end()
@@ -277,13 +277,13 @@ def test_another_model_answers_from_here_on_and_is_told_what_it_sees(
             (project / "shapes.png").write_bytes(encoded(graphic()))
             await person.say("Which colour is @shapes.png?")
             reply = await person.desk.change_model("offline")
-            assert person.desk.standing.model == "offline/assistant"
+            assert person.desk.status.model == "offline/assistant"
             assert "`offline/assistant` answers from here on" in reply.text
             assert "image\\_left\\_out" in reply.text
             assert kinds(person).count(ModelChange) == 1
             await person.say("read note.txt")
             assert kinds(person).count(ModelChange) == 2
-            again = await person.desk.command("model", "offline")
+            again = await person.desk.run_command("model", "offline")
             assert "answers already" in again.text
 
     with speaking(home, "Red.", settings=SEEING):
@@ -295,7 +295,7 @@ def test_a_model_that_there_is_not_leaves_everything_as_it_was(project: Path) ->
         async with seated(project, flags={"model": "offline"}) as person:
             with pytest.raises(InvalidValue, match="/model nobody/nothing: there is no vendor"):
                 await person.desk.change_model("nobody/nothing")
-            assert person.desk.standing.model == "offline/assistant"
+            assert person.desk.status.model == "offline/assistant"
             await person.say("read note.txt")
 
     run(main())
@@ -306,17 +306,17 @@ def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Hello?"))
+            await person.desk.send(Words("Hello?"))
             await person.until(lambda: person.said == ["Hello?"])
             desk = person.desk
             for refused in (
                 desk.change_model("offline"),
-                desk.shelf.new(),
-                desk.shelf.resume("last"),
-                desk.command("retry"),
-                desk.command("compact"),
-                desk.command("fork"),
-                desk.command("label", "here"),
+                desk.session_list.new(),
+                desk.session_list.resume("last"),
+                desk.run_command("retry"),
+                desk.run_command("compact"),
+                desk.run_command("fork"),
+                desk.run_command("label", "here"),
             ):
                 with pytest.raises(StenoError, match="the agent is at work"):
                     await refused
@@ -330,14 +330,14 @@ def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -
 def test_what_was_said_is_summed_up_on_request(project: Path, home: Path) -> None:
     async def main() -> None:
         async with seated(project) as person:
-            assert "Nothing was summed up" in (await person.desk.command("compact")).text
+            assert "Nothing was summed up" in (await person.desk.run_command("compact")).text
             await person.say("One?")
             await person.say("Two?")
-            reply = await person.desk.command("compact")
+            reply = await person.desk.run_command("compact")
             assert reply.text == "They counted."
             assert Compaction in kinds(person)
             assert not person.desk.is_running
-            assert person.desk.standing.usage.input_tokens == 30
+            assert person.desk.status.usage.input_tokens == 30
             await person.say("Three?")
 
     with speaking(home, "One.", "Two.", "They counted.", "Three.") as model:
@@ -359,10 +359,10 @@ def test_to_sum_up_can_be_interrupted_and_what_is_said_meanwhile_waits(
         async with seated(project) as person:
             await person.say("One?")
             await person.say("Two?")
-            summing_up = asyncio.create_task(person.desk.command("compact"))
+            summing_up = asyncio.create_task(person.desk.run_command("compact"))
             assert await asyncio.to_thread(asked.wait, PATIENCE_S)
             assert person.desk.is_running
-            speaking_up = asyncio.create_task(person.desk.say(Words("Three?")))
+            speaking_up = asyncio.create_task(person.desk.send(Words("Three?")))
             person.desk.interrupt()
             assert "Nothing was summed up" in (await summing_up).text
             await speaking_up
@@ -382,16 +382,16 @@ def test_the_standing_follows_the_branch(project: Path, home: Path) -> None:
         async with seated(project) as person:
             desk = person.desk
             await person.say("One?")
-            one = desk.standing
+            one = desk.status
             await person.say("Two?")
-            two = desk.standing
+            two = desk.status
             assert (one.usage.total_tokens, two.usage.total_tokens) == (15, 30)
             assert (one.context_tokens, two.context_tokens) == (15, 15)
-            assert two.context_room == 32_000
+            assert two.context_limit == 32_000
             first = next(e for e in desk.entries() if isinstance(e.payload, AssistantMessage))
             desk.branches.fork("back", at=first.id)
-            assert desk.standing.usage.total_tokens == 15
-            assert desk.standing.branch == "back"
+            assert desk.status.usage.total_tokens == 15
+            assert desk.status.branch == "back"
 
     settings = '[models."lab/tester"]\ncontext_tokens = 32000\n'
     with speaking(home, "One.", "Two.", settings=settings):
@@ -416,10 +416,10 @@ def test_only_what_is_unfinished_or_broken_can_be_tried_again(project: Path) -> 
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
             with pytest.raises(Missing):
-                await person.desk.command("retry")
+                await person.desk.run_command("retry")
             await person.say("read note.txt")
             with pytest.raises(Missing):
-                await person.desk.command("retry")
+                await person.desk.run_command("retry")
             assert len(person.told(RunEnded)) == 1
 
     run(main())
@@ -460,7 +460,7 @@ def test_the_offline_assistant_sums_nothing_up(project: Path) -> None:
             await person.say("list files")
             before = person.said
             with pytest.raises(StenoError, match=r"^/compact: the offline assistant cannot sum up"):
-                await person.desk.command("compact")
+                await person.desk.run_command("compact")
             assert person.said == before
 
     run(main())

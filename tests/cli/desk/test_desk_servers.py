@@ -36,7 +36,7 @@ def offered(request: Mapping[str, Any]) -> list[str]:
 async def convert(person: Person, call: str) -> str:
     """Say something to which the model calls a tool, allow it, and return the result."""
     before = len(person.desk.entries())
-    await person.desk.say(Words("When is that in Paris?"))
+    await person.desk.send(Words("When is that in Paris?"))
     await person.asked(call)
     person.allow(call)
     await person.until(lambda: not person.desk.is_running)
@@ -54,9 +54,9 @@ def test_tools_of_servers_are_offered_allowed_and_run_also_after_another_model_c
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
             assert "T21:00" in await convert(person, "c1")
-            assert "time" in (await person.desk.command("mcp")).text
+            assert "time" in (await person.desk.run_command("mcp")).text
             await person.desk.change_model("offline")
-            assert "`time` answers" in (await person.desk.command("mcp")).text
+            assert "`time` answers" in (await person.desk.run_command("mcp")).text
             await person.desk.change_model("lab/tester")
             assert "T21:00" in await convert(person, "c2")
 
@@ -84,7 +84,7 @@ def test_a_prompt_of_a_server_is_said_with_what_comes_along_and_can_be_said_othe
             [said] = [entry for entry in person.desk.entries() if "origin" in (entry.audit or {})]
             assert "Paris" in person.said[0]
             assert person.desk.branches.fork_before(said.id) == words
-            await person.desk.say(Words("/everything:simple-prompt"))
+            await person.desk.send(Words("/everything:simple-prompt"))
             await person.end(1)
             assert person.said[0].startswith("This is a simple prompt")
 

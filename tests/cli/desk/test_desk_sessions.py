@@ -35,16 +35,16 @@ def test_who_opens_a_desk_and_leaves_it_leaves_no_session_behind(project: Path) 
         async with seated(project, flags=OFFLINE) as person:
             desk = person.desk
             assert list(desk.entries()) == []
-            assert list(await desk.branches.twigs()) == []
+            assert list(await desk.branches.rows()) == []
             assert list(desk.branches.names()) == [MAIN]
-            assert (desk.is_running, desk.is_unfinished, list(desk.pending)) == (False, False, [])
+            assert (desk.is_running, desk.is_unfinished, list(desk.pending_calls)) == (False, False, [])
             desk.change_mode(Mode.PLAN)
-            standing = desk.standing
+            standing = desk.status
             assert (standing.session, standing.title, standing.branch) == ("", "", MAIN)
             assert (standing.model, standing.mode) == ("offline/assistant", Mode.PLAN)
             assert (standing.usage.total_tokens, standing.cost) == (0, None)
             assert standing.context_tokens is None
-            assert standing.context_room == 1_000_000
+            assert standing.context_limit == 1_000_000
             assert list(desk.entries()) == []
 
     run(main())
@@ -56,7 +56,7 @@ def test_the_first_words_begin_a_session_with_all_that_was_set_before(project: P
         async with seated(project, flags=OFFLINE) as person:
             person.desk.change_mode(Mode.PLAN)
             await person.say("read note.txt")
-            standing = person.desk.standing
+            standing = person.desk.status
             assert standing.title == "read note.txt"
             assert standing.mode is Mode.PLAN
             assert standing.usage.total_tokens > 0
@@ -94,11 +94,11 @@ def test_a_session_goes_on_where_it_was(project: Path) -> None:
     async def begin() -> str | None:
         async with seated(project, flags=OFFLINE) as person:
             await person.say("read note.txt")
-            return person.desk.standing.session
+            return person.desk.status.session
 
     async def go_on() -> str | None:
         async with seated(project, continues=True, mode="plan", fork="aside") as person:
-            standing = person.desk.standing
+            standing = person.desk.status
             assert (standing.model, standing.mode) == ("offline/assistant", Mode.PLAN)
             assert (standing.branch, standing.title) == ("aside", "read note.txt")
             assert standing.usage.total_tokens > 0
@@ -121,9 +121,9 @@ def test_a_desk_that_keeps_nothing_works_the_same(project: Path) -> None:
     async def main() -> None:
         async with seated(project, keeps=False, flags=OFFLINE) as person:
             await person.say("read note.txt")
-            assert person.desk.standing.session is None
+            assert person.desk.status.session is None
             assert "forty-two" in " ".join(person.said)
-            assert len(await person.desk.shelf.sessions()) == 1
+            assert len(await person.desk.session_list.summaries()) == 1
             assert person.desk.branches.fork() == "fork-1"
 
     run(main())
@@ -135,16 +135,16 @@ def test_another_session_is_begun_by_its_first_words_too(project: Path) -> None:
         async with seated(project, flags=OFFLINE) as person:
             desk = person.desk
             await person.say("read note.txt")
-            first = desk.standing.session
-            await desk.shelf.new("Another")
+            first = desk.status.session
+            await desk.session_list.new("Another")
             assert person.events[-1] == Moved()
             assert list(desk.entries()) == []
-            assert desk.standing.title == "Another"
-            assert desk.standing.usage.total_tokens == 0
-            assert len(await desk.shelf.sessions()) == 1
+            assert desk.status.title == "Another"
+            assert desk.status.usage.total_tokens == 0
+            assert len(await desk.session_list.summaries()) == 1
             await person.say("list .")
-            assert desk.standing.session not in (None, first)
-            assert [kept.title for kept in await desk.shelf.sessions()] == [
+            assert desk.status.session not in (None, first)
+            assert [kept.title for kept in await desk.session_list.summaries()] == [
                 "Another",
                 "read note.txt",
             ]
@@ -155,23 +155,23 @@ def test_another_session_is_begun_by_its_first_words_too(project: Path) -> None:
 def test_sessions_are_found_and_gone_on_with(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags=OFFLINE) as person:
-            desk, shelf = person.desk, person.desk.shelf
+            desk, shelf = person.desk, person.desk.session_list
             await person.say("read note.txt")
-            first = desk.standing.session
+            first = desk.status.session
             assert first is not None
             await shelf.new()
             await person.say("list .")
-            [found] = await shelf.sessions("forty-two")
-            assert (found.id, found.is_here, found.branches) == (first, True, 1)
+            [found] = await shelf.summaries("forty-two")
+            assert (found.id, found.is_in_this_folder, found.branches) == (first, True, 1)
             assert "forty-two" in found.snippet
-            assert await shelf.sessions("never-said") == []
+            assert await shelf.summaries("never-said") == []
             await shelf.resume(first)
-            assert desk.standing.session == first
+            assert desk.status.session == first
             assert person.said[0] == "read note.txt"
             assert person.events[-1] == Moved()
             with pytest.raises(Missing):
                 await shelf.resume("none-of-this-name")
-            assert desk.standing.session == first
+            assert desk.status.session == first
 
     run(main())
 
@@ -179,19 +179,19 @@ def test_sessions_are_found_and_gone_on_with(project: Path) -> None:
 def test_a_session_is_renamed_and_another_one_removed(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags=OFFLINE) as person:
-            desk, shelf = person.desk, person.desk.shelf
+            desk, shelf = person.desk, person.desk.session_list
             await person.say("read note.txt")
-            first = desk.standing.session
+            first = desk.status.session
             assert first is not None
             await shelf.rename(first, " The answer ")
-            assert desk.standing.title == "The answer"
+            assert desk.status.title == "The answer"
             with pytest.raises(InvalidValue, match="blank"):
                 await shelf.rename(first, " ")
             with pytest.raises(StenoError, match="at hand"):
                 await shelf.delete(first)
             await shelf.new()
             await shelf.delete(first)
-            assert list(await shelf.sessions()) == []
+            assert list(await shelf.summaries()) == []
             with pytest.raises(Missing):
                 await shelf.delete(first)
 
@@ -204,12 +204,12 @@ def test_a_session_that_is_resumed_brings_its_own_model_if_it_can_be_had(
     async def main() -> None:
         async with seated(project) as person:
             await person.say("read note.txt")
-            first = person.desk.standing.session
+            first = person.desk.status.session
             assert first is not None
             with open_store() as store:
                 store.open(first).change_model("openai/gpt-5")
-            await person.desk.shelf.resume(first)
-            assert person.desk.standing.model == "offline/assistant"
+            await person.desk.session_list.resume(first)
+            assert person.desk.status.model == "offline/assistant"
             [told] = [notice.text for notice in person.told(Notice)]
             assert told.startswith("openai/gpt-5, who spoke last")
             assert told.endswith("offline/assistant answers")
@@ -227,10 +227,10 @@ def test_the_words_of_a_person_are_the_last_on_record_until_they_are_answered(
     async def main() -> None:
         async with seated(project, resume="half", flags=OFFLINE) as person:
             assert person.desk.is_unfinished
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             await person.end()
             assert not person.desk.is_unfinished
             with pytest.raises(Missing, match="has been answered"):
-                await person.desk.command("retry")
+                await person.desk.run_command("retry")
 
     run(main())

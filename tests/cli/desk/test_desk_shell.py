@@ -35,7 +35,7 @@ def printed(person: Person) -> Entry:
 def test_a_command_runs_here_and_begins_a_session_with_what_it_prints(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
-            await person.desk.shell("cat note.txt; exit 3")
+            await person.desk.run_shell("cat note.txt; exit 3")
             assert person.desk.is_running
             await person.until(lambda: person.told(ShellEnded))
             assert not person.desk.is_running
@@ -55,12 +55,12 @@ def test_a_command_runs_here_and_begins_a_session_with_what_it_prints(project: P
 def test_a_command_that_is_interrupted_is_on_record_as_far_as_it_came(project: Path) -> None:
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
-            await person.desk.shell("echo begun; exec sleep 600")
+            await person.desk.run_shell("echo begun; exec sleep 600")
             await person.until(lambda: person.told(ShellOutput))
             with pytest.raises(StenoError, match="still runs"):
-                await person.desk.shell("echo another")
+                await person.desk.run_shell("echo another")
             with pytest.raises(StenoError, match="still runs"):
-                await person.desk.shelf.new()
+                await person.desk.session_list.new()
             person.desk.interrupt()
             await person.until(lambda: person.told(ShellEnded))
             assert person.told(ShellEnded) == [ShellEnded(None)]
@@ -74,7 +74,7 @@ def test_a_command_that_is_interrupted_is_on_record_as_far_as_it_came(project: P
 def test_a_command_ends_with_the_desk_and_is_on_record(project: Path) -> None:
     async def leave() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
-            await person.desk.shell("echo begun; exec sleep 600")
+            await person.desk.run_shell("echo begun; exec sleep 600")
             await person.until(lambda: person.told(ShellOutput))
 
     async def come_back() -> None:
@@ -90,9 +90,9 @@ def test_what_a_command_prints_while_the_agent_works_steers_it(project: Path, ho
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.say(Words("Read it."))
+            await person.desk.send(Words("Read it."))
             await person.until(lambda: person.told(TurnStarted))
-            await person.desk.shell("echo from outside")
+            await person.desk.run_shell("echo from outside")
             await person.until(lambda: person.told(ShellEnded))
             assert "$ echo from outside\nfrom outside\n" not in person.said
             gate.set()
@@ -110,16 +110,16 @@ def test_a_session_is_called_by_the_first_words_and_not_by_a_command_before_them
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
             for _ in range(10):
-                await person.desk.shell("echo hello")
+                await person.desk.run_shell("echo hello")
                 await person.until(lambda: not person.desk.is_running)
-                assert person.desk.standing.title == ""
+                assert person.desk.status.title == ""
             await person.say("read note.txt")
-            assert person.desk.standing.title == "read note.txt"
-            await person.desk.shelf.new()
-            await person.desk.shell("echo hello")
+            assert person.desk.status.title == "read note.txt"
+            await person.desk.session_list.new()
+            await person.desk.run_shell("echo hello")
             await person.until(lambda: not person.desk.is_running)
             await person.say("list .")
-            [kept, _] = await person.desk.shelf.sessions()
+            [kept, _] = await person.desk.session_list.summaries()
             assert kept.title == "list ."
 
     run(main())
@@ -134,9 +134,9 @@ def test_a_command_is_refused_where_its_output_could_not_be_recorded(project: Pa
         async with seated(project, resume="half", flags={"model": "offline"}) as person:
             assert person.desk.is_unfinished
             with pytest.raises(StenoError, match="/retry first"):
-                await person.desk.shell("ls")
+                await person.desk.run_shell("ls")
             with pytest.raises(InvalidValue, match="which command"):
-                await person.desk.shell("  ")
+                await person.desk.run_shell("  ")
             assert not person.desk.is_running
 
     run(main())
@@ -150,7 +150,7 @@ def test_who_only_changes_the_folder_is_told_that_it_changes_nothing(
 ) -> None:
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
-            await person.desk.shell(command)
+            await person.desk.run_shell(command)
             await person.until(lambda: person.told(ShellEnded))
             told = [one.text for one in person.told(Notice) if "cd changes nothing" in one.text]
             assert bool(told) == is_told

@@ -23,12 +23,12 @@ def test_a_damaged_session_that_is_passed_over_is_named_with_why_and_how_to_look
     async def begin() -> str:
         async with seated(project, flags=flags) as person:
             await person.say("read note.txt")
-            return person.desk.standing.session or ""
+            return person.desk.status.session or ""
 
     async def go_on() -> tuple[str | None, list[str]]:
         async with seated(project, flags=flags, continues=True) as person:
             await person.until(lambda: person.told(Notice))
-            return person.desk.standing.session, [one.text for one in person.told(Notice)]
+            return person.desk.status.session, [one.text for one in person.told(Notice)]
 
     good, bad = run(begin()), run(begin())
     (broken,) = [path for path in kept.rglob("*.jsonl") if bad in str(path)]

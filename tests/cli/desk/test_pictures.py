@@ -31,7 +31,7 @@ def resolved(conversation: Conversation, said: Entry, data: bytes | None) -> Non
 def found_by(
     pictures: Pictures, conversation: Conversation, entry: str, block: int
 ) -> bytes | None:
-    read = pictures.image(conversation, entry, block)
+    read = pictures.find(conversation, entry, block)
     return None if read is None else read()
 
 
@@ -93,10 +93,10 @@ def test_what_was_opened_is_read_once_however_many_images_are_asked_for(
     resolved(conversation, said, GREEN)
     pictures = Pictures(store)
     found_by(pictures, conversation, said.id, 1)
-    read = pictures._read
+    read = pictures._scanned
     conversation.append(ChatMessage.user("more"))
     assert found_by(pictures, conversation, said.id, 1) == GREEN
-    assert pictures._read[0] == read[0] + 1
+    assert pictures._scanned[0] == read[0] + 1
 
 
 def test_an_image_in_a_store_that_fails_is_not_at_hand(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_what_has_its_answer_is_not_pending_and_cannot_be_answered_again() -> No
         questions = Questions(lambda: None)
         first, second = await asked(questions, "c1"), await asked(questions, "c2")
         questions.decide("c1", NO, CALLS)
-        assert [one.call.id for one in questions.pending(CALLS.values())] == ["c2", "c3"]
+        assert [one.call.id for one in questions.pending_calls(CALLS.values())] == ["c2", "c3"]
         with pytest.raises(Missing):
             questions.decide("c1", YES, CALLS)
         assert await first == NO
@@ -63,7 +63,7 @@ def test_what_was_decided_ahead_is_listed_with_its_verdict_until_it_is_asked() -
         waiting = dict(CALLS)
 
         def listed() -> list[tuple[str, Verdict | None]]:
-            return [(one.call.id, one.verdict) for one in questions.pending(waiting.values())]
+            return [(one.call.id, one.decision) for one in questions.pending_calls(waiting.values())]
 
         questions = Questions(lambda: told.append(listed()))
         first = await asked(questions, "c1")
@@ -89,13 +89,13 @@ def test_who_allowed_ahead_what_was_shown_is_asked_anew_if_it_would_do_something
     async def main() -> None:
         questions = Questions(lambda: None)
         first = await asked(questions, "c1")
-        questions.show(CALLS["c2"], "as it was")
+        questions.record_preview(CALLS["c2"], "as it was")
         questions.decide("c2", verdict, CALLS)
         questions.decide("c1", YES, CALLS)
         await first
         second = await asked(questions, "c2", now)
         is_asked_anew = now != "as it was" and verdict.allowed
-        assert [one.call.id for one in questions.pending([])] == ["c2"][:is_asked_anew]
+        assert [one.call.id for one in questions.pending_calls([])] == ["c2"][:is_asked_anew]
         if is_asked_anew:
             questions.decide("c2", NO, CALLS)
         assert await second == (NO if is_asked_anew else verdict)

@@ -49,7 +49,7 @@ def granting(*, is_sealed: bool) -> Callable[[Store], Conversation]:
         conversation.append(ChatMessage.assistant("", [call]))
         audit = audit_of(Rule.parse("bash(git log *)"), Scope.SESSION)
         signet = Signet(conversation.id, OwnSeal() if is_sealed else lambda _: "forged")
-        sealed = signet.sealed(audit, call, ApprovalStatus.APPROVED)
+        sealed = signet.sign_audit(audit, call, ApprovalStatus.APPROVED)
         conversation.decide("c1", ApprovalStatus.APPROVED, actor=ACTOR, audit=sealed)
         return conversation
 
@@ -119,7 +119,7 @@ def test_a_rule_is_allowed_for_good(
     assert told(project, argument) == f"Allowed for {whom}: `bash(git log *)`"
     grants = GrantsFile(project)
     kept = grants.read()
-    assert (kept.of(grants.folder), kept.user) == (project_rules, user_rules)
+    assert (kept.rules_for(grants.folder), kept.user) == (project_rules, user_rules)
 
 
 def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Pat
     assert text == "No longer allowed for this project and the user: `bash(ls *)`"
     assert told(project, "revoke write user") == "No longer allowed for the user: `write`"
     kept = grants.read()
-    assert (kept.of(grants.folder), kept.user) == (("write",), ())
+    assert (kept.rules_for(grants.folder), kept.user) == (("write",), ())
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,11 @@ def test_a_prompt_of_a_server_is_on_record_with_its_command_when_it_is_tried_aga
         async with seated(project, outside=Outside()) as person:
             ended = await person.say(words.text, *words.images)
             assert isinstance(ended.result.error, Unresolved)
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             await person.end(1)
             assert person.told(Returned) == [Returned((words,)), Returned((words,))]
             image.write_bytes(encoded(graphic()))
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             await person.end(2)
             [said] = [one for one in person.desk.entries() if "origin" in (one.audit or {})]
             assert (said.audit or {})["origin"] == words.text
@@ -59,7 +59,7 @@ async def label(person: Person) -> None:
 
 
 async def run_command(person: Person) -> None:
-    await person.desk.shell("echo here")
+    await person.desk.run_shell("echo here")
     await person.until(lambda: person.told(ShellEnded))
 
 
@@ -80,7 +80,7 @@ def test_what_could_not_be_sent_is_said_again_whatever_was_set_or_run_since(
             await happen(person)
             assert person.desk.is_unfinished
             (project / "late.py").write_text("late = True\n", encoding="utf-8")
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             ended = await person.end(1)
             assert ended.result.ending is Ending.DONE
             assert person.said[-2:] == ["Explain @late.py", "I see."]

@@ -82,7 +82,7 @@ async def told(person: Person, text: str) -> None:
 
 async def begin_waiting(person: Person) -> None:
     """Say something, and wait until it waits for the server."""
-    await person.desk.say(HELLO)
+    await person.desk.send(HELLO)
     await told(person, WAITING)
     assert person.desk.is_running
 
@@ -91,7 +91,7 @@ async def stop_waiting(person: Person, *behind: Words) -> None:
     """Say something, and interrupt it while it waits for the server."""
     await begin_waiting(person)
     for words in behind:
-        await person.desk.say(words)
+        await person.desk.send(words)
     person.desk.interrupt()
     await person.until(lambda: person.told(Trouble))
     assert person.told(Trouble) == [Trouble(UNSAID)]
@@ -108,10 +108,10 @@ def test_everything_but_the_model_answers_while_a_server_has_not(
         others = children()
         async with seated(project, outside=OPEN) as person:
             pids = await started(others)
-            assert person.desk.standing.model == "lab/tester"
-            assert (await person.desk.command("usage")).text
+            assert person.desk.status.model == "lab/tester"
+            assert (await person.desk.run_command("usage")).text
             assert [one.text for one in await person.desk.complete("@no")] == ["@note.txt"]
-            await person.desk.shell("echo here")
+            await person.desk.run_shell("echo here")
             await person.until(lambda: person.told(ShellEnded))
             assert person.said == ["$ echo here\nhere\n"]
             assert pids <= children()
@@ -149,8 +149,8 @@ def test_to_interrupt_stops_the_wait_and_nothing_is_said(
             assert not person.desk.is_unfinished
             assert person.said == []
             assert children() - others == pids
-            assert person.desk.standing.session == ""
-            assert await person.desk.shelf.sessions() == []
+            assert person.desk.status.session == ""
+            assert await person.desk.session_list.summaries() == []
 
     with speaking(home, settings=trusting(project)) as model:
         run(main())
@@ -161,7 +161,7 @@ def test_words_behind_those_that_wait_go_with_them(project: Path, home: Path, ga
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
             await begin_waiting(person)
-            await person.desk.say(BRIEF)
+            await person.desk.send(BRIEF)
             await let_in(gate)
             await person.end()
             assert person.said == ["Hello?", "And be brief.", "Hello."]
@@ -191,7 +191,7 @@ def test_a_command_runs_while_words_wait_and_both_are_on_record(
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
             await begin_waiting(person)
-            await person.desk.shell("echo here")
+            await person.desk.run_shell("echo here")
             await person.until(lambda: person.told(ShellEnded))
             assert person.said == ["$ echo here\nhere\n"]
             await let_in(gate)
@@ -212,22 +212,22 @@ def test_words_behind_a_prompt_that_cannot_be_opened_come_back_and_are_tried_aga
 
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
-            await person.desk.say(look)
+            await person.desk.send(look)
             await told(person, WAITING)
-            await person.desk.say(BRIEF)
+            await person.desk.send(BRIEF)
             await let_in(gate)
             ended = await person.end()
             assert isinstance(ended.result.error, Unresolved)
             assert person.said == []
             assert person.desk.is_unfinished
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             await person.end(1)
             assert person.told(Returned) == [Returned((look, BRIEF))] * 2
             # A face that hears of the end gives back what it still waits for.
             assert [type(event) for event in person.events[-2:]] == [Returned, RunEnded]
             assert model.seen == []
             (project / "gone.txt").write_text("here\n", encoding="utf-8")
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             ended = await person.end(2)
             assert ended.result.ending is Ending.DONE
             assert [one for one in person.said if one != "I see."] == [look.text, BRIEF.text]
@@ -243,14 +243,14 @@ def test_what_came_back_with_one_prompt_is_not_said_behind_another(
 ) -> None:
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
-            await person.desk.say(Words("Look at @gone.txt"))
+            await person.desk.send(Words("Look at @gone.txt"))
             await told(person, WAITING)
-            await person.desk.say(BRIEF)
+            await person.desk.send(BRIEF)
             await let_in(gate)
             await person.end()
             await person.say("Look at @other.txt")
             (project / "other.txt").write_text("here\n", encoding="utf-8")
-            await person.desk.command("retry")
+            await person.desk.run_command("retry")
             await person.end(2)
             assert person.said == ["Look at @other.txt", "I see."]
 
@@ -274,8 +274,8 @@ def test_to_interrupt_just_when_the_wait_is_over_says_nothing_either(
                 if isinstance(event, Trouble | RunEnded):
                     is_over.set()
 
-            person.desk.watch(hear)
-            await person.desk.say(HELLO)
+            person.desk.subscribe(hear)
+            await person.desk.send(HELLO)
             await is_over.wait()
             assert happened[-2:] == [Returned((HELLO,)), Trouble(UNSAID)]
             assert person.said == []
@@ -320,14 +320,14 @@ def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> 
             patience_s=0.01,
         )
         others = children()
-        assert not arrivals.are_awaited
-        arrivals.ask()
-        assert arrivals.are_awaited
+        assert not arrivals.is_pending
+        arrivals.start()
+        assert arrivals.is_pending
         while len(children() - others) < 2:  # noqa: ASYNC110 - whoever starts them tells nobody
             await asyncio.sleep(0.005)
         await arrivals.wait()
         await arrivals.wait()
-        assert arrivals.found == ((), ())
+        assert arrivals.tools == ((), ())
         assert len(children() - others) == 2
         await arrivals.aclose()
         await arrivals.aclose()
@@ -412,7 +412,7 @@ def test_a_server_that_failed_is_told_of_and_used_once_it_answers(
             await told(person, "mcp slow: cannot be started: ")
             await person.say("Hello?")
             repaired.touch()
-            listed = (await person.desk.command("mcp")).text
+            listed = (await person.desk.run_command("mcp")).text
             assert "`slow` answers" in listed
             assert "mcp slow\\: cannot be started" in listed
             await person.say("And now?")
@@ -468,7 +468,7 @@ def test_who_leaves_while_a_server_is_awaited_finds_on_record_what_was_said(
     async def leave_early() -> None:
         async with seated(project, outside=OPEN) as person:
             await begin_waiting(person)
-            await person.desk.say(BRIEF)
+            await person.desk.send(BRIEF)
 
     async def come_back() -> None:
         async with seated(project, continues=True) as person:

@@ -41,11 +41,11 @@ async def name_it(person: Person) -> None:
 
 
 async def type_it(person: Person) -> None:
-    await person.desk.command("model", "mute")
+    await person.desk.run_command("model", "mute")
 
 
 async def list_all(person: Person) -> None:
-    await person.desk.models()
+    await person.desk.list_models()
 
 
 @pytest.mark.parametrize("look", [name_it, type_it, list_all])
@@ -60,7 +60,7 @@ def test_a_search_that_is_interrupted_leaves_the_model_and_the_desk_as_they_were
                 person.desk.interrupt()
                 with pytest.raises(StenoError, match=STOPPED):
                     await looking
-            assert person.desk.standing.model == "lab/tester"
+            assert person.desk.status.model == "lab/tester"
             assert (await person.say("Hello?")).result.ending is Ending.DONE
 
     with speaking(home, "Hello.", settings=row(mute)):

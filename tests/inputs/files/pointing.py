@@ -37,7 +37,7 @@ class Door:
 
 
 def resolve(files: Files, path: str, *lines: int, permits: Any = None) -> Finding:
-    viewer = Viewer(permits=Door() if permits is None else permits)
+    viewer = Viewer(authorize=Door() if permits is None else permits)
     return asyncio.run(asyncio.wait_for(files.resolve(reference(path, *lines), viewer), LIMIT_S))
 
 

@@ -57,7 +57,7 @@ def test_what_was_found_is_recorded_and_serves_from_then_on(
     workspace: Workspace, folder: Path
 ) -> None:
     (folder / "a").write_text("one\n")
-    files, viewer = Files(workspace), Viewer(permits=Door())
+    files, viewer = Files(workspace), Viewer(authorize=Door())
     found, missing = recorded(resolve(files, "a")), recorded(resolve(files, "b"))
     assert found.status is ResolutionStatus.RESOLVED
     assert found.content == (Text("a, line 1 of 1:\n     1\tone\n"),)
@@ -259,14 +259,14 @@ def test_a_huge_file_is_not_read_to_its_end(workspace: Workspace, folder: Path) 
 def test_what_was_shown_may_be_changed(workspace: Workspace, folder: Path) -> None:
     (folder / "f").write_text("a\nb\n")
     resolve(Files(workspace), "f", 1)
-    workspace.check_known("f", b"a\nb\n")
+    workspace.check_unchanged_since_read("f", b"a\nb\n")
 
 
 def test_what_was_not_shown_is_not_known(workspace: Workspace, folder: Path) -> None:
     (folder / "f").write_text("a\nb\n")
     error_of(resolve(Files(workspace), "f", 9))
     with pytest.raises(ToolFailed, match="has not been read yet"):
-        workspace.check_known("f", b"a\nb\n")
+        workspace.check_unchanged_since_read("f", b"a\nb\n")
 
 
 # -- permissions -----------------------------------------------------------------------------
@@ -312,4 +312,4 @@ def test_what_is_denied_is_an_error_and_not_known(workspace: Workspace, folder: 
     finding = resolve(Files(workspace), "f", permits=Door(denied={"f"}))
     assert error_of(finding) == "f: permission denied (deny read(f))"
     with pytest.raises(ToolFailed, match="has not been read yet"):
-        workspace.check_known("f", b"SECRET\n")
+        workspace.check_unchanged_since_read("f", b"SECRET\n")

@@ -218,7 +218,7 @@ def test_a_pattern_shows_every_file_that_fits(
         (name, hashlib.sha256(b"x\n").hexdigest(), 2) for name in names
     ]
     for name in names:
-        workspace.check_known(name, b"x\n")
+        workspace.check_unchanged_since_read(name, b"x\n")
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_that_file(

@@ -84,7 +84,7 @@ def image(source: ImageSource | None = None, mode: RecognitionMode = AUTO) -> Im
 def viewer(
     vision: bool | None = True, *, refused: str = "", permit: Permit | None = None
 ) -> Viewer:
-    return Viewer(permits=permit or Permit(), vision=vision, refused=refused)
+    return Viewer(authorize=permit or Permit(), vision=vision, image_refusal=refused)
 
 
 def details_of(finding: Finding) -> Mapping[str, Any]:
@@ -363,7 +363,7 @@ def test_an_address_is_fetched_and_its_secrets_stay_out_of_the_record() -> None:
         async with serving(reply(200, PICTURE, "image/png")) as server:
             source = ImageUrl(f"{server.url}/a/shot.png?key=s3cret")
             said: list[str] = []
-            watching = viewer()._replace(say=said.append)
+            watching = viewer()._replace(report_progress=said.append)
             finding = await images(online=True).resolve(image(source), watching)
         assert said == [f"fetching {server.url}/a/shot.png"]
         assert details_of(finding)["source"] == f"{server.url}/a/shot.png"
@@ -443,7 +443,7 @@ def test_a_model_reads_the_name_that_the_workspace_has_for_a_file(
     (tmp_path / "link.png").symlink_to("src/a.png")
     said: list[str] = []
     source = ImageFile(path.format(folder=tmp_path))
-    watching = viewer()._replace(say=said.append)
+    watching = viewer()._replace(report_progress=said.append)
     finding = run(images(tmp_path).resolve(image(source, OCR), watching))
     (text,) = finding.content
     assert isinstance(text, Text)
@@ -454,7 +454,7 @@ def test_a_model_reads_the_name_that_the_workspace_has_for_a_file(
 def test_nobody_is_told_of_recognition_before_it_is_an_image(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_text("I am no image.")
     said: list[str] = []
-    watching = viewer()._replace(say=said.append)
+    watching = viewer()._replace(report_progress=said.append)
     finding = run(images(tmp_path).resolve(image(ImageFile("a.png"), OCR), watching))
     assert finding.error is not None
     assert said == []

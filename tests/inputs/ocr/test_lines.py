@@ -36,7 +36,7 @@ def test_a_page_is_read_from_its_own_top_however_it_lies(degrees: float) -> None
 
 
 def test_one_label_on_its_side_does_not_turn_the_page() -> None:
-    label = corners(0, 20, width=30, height=160).turned(3)
+    label = corners(0, 20, width=30, height=160).rotated(3)
     assert label.length == 160
     pieces = [(corners(40, y), Line(text, 1.0)) for y, text in ((20, "a"), (80, "b"), (140, "c"))]
     read = [line.text for line in in_reading_order([*pieces, (label, Line("axis", 1.0))])]

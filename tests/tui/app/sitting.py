@@ -41,7 +41,7 @@ def real(folder: Path, *, flags: dict[str, Any] | None = None, **start: Any) -> 
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
         loaded = load_settings(folder, flags=flags or {})
         begin = Start(folder, **start)
-        async with opened_desk(loaded, begin, outside=Outside(none=True), say=say) as desk:
+        async with opened_desk(loaded, begin, outside=Outside(is_disabled=True), say=say) as desk:
             yield desk
 
     return opened
@@ -114,10 +114,10 @@ class Person:
         return self.app.prompt.text
 
     def blocks(self, kind: Kind) -> list[Block]:
-        return [block for block in self.app.transcript.blocks if block.kind is kind]
+        return [block for block in self.app.transcript.items if block.kind is kind]
 
     def said(self, kind: Kind) -> list[str]:
-        return [block.gather() for block in self.blocks(kind)]
+        return [block.join_chunks() for block in self.blocks(kind)]
 
     async def hold_still(self) -> None:
         """Let no cursor blink, and everything be drawn, so that a picture can be taken."""

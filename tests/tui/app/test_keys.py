@@ -282,7 +282,7 @@ def test_tab_leads_to_an_open_question_and_back() -> None:
 
     async def scene(person: Person) -> None:
         begin(desk, "go on")
-        desk.pending = [asked()]
+        desk.pending_calls = [asked()]
         desk.happen(Decided())
         await person.sees("letter or ←→ picks")  # whoever waits at a blank prompt is led there
         await person.press("escape")
@@ -303,7 +303,7 @@ def test_a_rule_that_is_kept_for_good_is_told_with_how_to_see_it() -> None:
 
     async def scene(person: Person) -> None:
         begin(desk, "go on")
-        desk.pending = [asked()]
+        desk.pending_calls = [asked()]
         desk.happen(Decided())
         await person.decide("p", "for project")
         await person.until(lambda: person.said(Kind.NOTICE))

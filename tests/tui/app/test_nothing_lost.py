@@ -36,11 +36,11 @@ class SlowDesk(FakeDesk):
         self.go = asyncio.Event()
         self.fault: Exception = InvalidValue("not now")
 
-    async def say(self, words: Words) -> None:
+    async def send(self, words: Words) -> None:
         await self.go.wait()
         raise self.fault
 
-    async def command(self, name: str, argument: str = "") -> Reply:
+    async def run_command(self, name: str, argument: str = "") -> Reply:
         await self.go.wait()
         return Reply("done")
 
@@ -246,7 +246,7 @@ def test_words_with_an_image_that_fails_stay_to_be_used_again(project: Path, hom
         assert person.said(Kind.USER) == []
         await person.press("escape")
         await person.enter("/retry")
-        await person.until(lambda: len(person.said(Kind.TROUBLE)) == 2)
+        await person.until(lambda: len(person.said(Kind.ERROR)) == 2)
         await person.until(lambda: person.typed == "Which colour is @shapes.png?")
 
     with speaking(home, "Red.", settings=SEEING):

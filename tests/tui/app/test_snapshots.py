@@ -125,7 +125,7 @@ async def approval(person: Person, desk: FakeDesk) -> None:
         preview=DIFF,
         rule="edit(prices.py)",
     )
-    desk.pending = [Pending(EDIT, question), Pending(TEST, None)]
+    desk.pending_calls = [Pending(EDIT, question), Pending(TEST, None)]
     desk.happen(Decided())
     await person.press("ctrl+g")
     await person.sees("permission")
@@ -144,10 +144,10 @@ async def compare(person: Person, desk: FakeDesk) -> None:
 
 
 async def sessions(person: Person, desk: FakeDesk) -> None:
-    desk.shelf.kept = [
-        Kept("0198-session", "a test", 8, 1, MOMENT, "~/project", is_here=True),
-        Kept("1", "Why does mean() fail without prices?", 120, 3, MOMENT, "~/shop", is_here=False),
-        Kept("2", "", 2, 1, None, None, is_here=False),
+    desk.session_list.kept = [
+        Kept("0198-session", "a test", 8, 1, MOMENT, "~/project", is_in_this_folder=True),
+        Kept("1", "Why does mean() fail without prices?", 120, 3, MOMENT, "~/shop", is_in_this_folder=False),
+        Kept("2", "", 2, 1, None, None, is_in_this_folder=False),
     ]
     await person.enter("/resume")
     await person.sees("3 sessions")

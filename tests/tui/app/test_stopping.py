@@ -33,14 +33,14 @@ class PatientDesk(FakeDesk):
         await self.stopped.wait()
         raise StenoError("interrupted")
 
-    async def say(self, words: Words) -> None:
+    async def send(self, words: Words) -> None:
         await self._wait()
 
-    async def models(self) -> Sequence[Candidate]:
+    async def list_models(self) -> Sequence[Candidate]:
         await self._wait()
         return []
 
-    async def command(self, name: str, argument: str = "") -> Reply:
+    async def run_command(self, name: str, argument: str = "") -> Reply:
         await self._wait()
         return Reply("done")
 

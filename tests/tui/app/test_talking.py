@@ -137,7 +137,7 @@ def test_what_is_refused_leaves_what_is_being_typed_by_then() -> None:
         await refused.wait()
         raise InvalidValue("not now")
 
-    desk.say = say  # type: ignore[method-assign] # every attribute of a fake may be set
+    desk.send = say  # type: ignore[method-assign] # every attribute of a fake may be set
 
     async def scene(person: Person) -> None:
         await person.enter("first")

@@ -26,7 +26,7 @@ def test_a_command_whose_record_failed_is_not_taken_for_the_next_one_of_its_name
         desk.happen(Recorded(desk.conversation.append(said, audit=audit)), ShellEnded(0))
         await person.sees("✗ session: the disk is full")
         blocks = person.blocks(Kind.SHELL)
-        assert [(one.gather(), one.entry is None) for one in blocks] == [
+        assert [(one.join_chunks(), one.entry is None) for one in blocks] == [
             ("lost\n", True),
             ("kept\n", False),
         ]

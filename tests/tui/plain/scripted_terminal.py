@@ -31,8 +31,8 @@ class LivelyDesk(FakeDesk):
         super().__init__()
         self.interrupted = asyncio.Event()
 
-    async def say(self, words: Words) -> None:
-        await super().say(words)
+    async def send(self, words: Words) -> None:
+        await super().send(words)
         if self.is_running:
             return
         if words.text == "read":
@@ -43,7 +43,7 @@ class LivelyDesk(FakeDesk):
         if words.text == "ask":
             call = ToolCall.create("bash", {"command": "git log"}, id="c1")
             question = Question(call=call, capability=Capability.EXECUTE, rule="bash(git log *)")
-            self.pending = [Pending(call, question)]
+            self.pending_calls = [Pending(call, question)]
             self.happen(Decided())
         elif words.text == "work":
             self.happen(TextDelta(0, "working\n"))
@@ -58,7 +58,7 @@ class LivelyDesk(FakeDesk):
 
     def interrupt(self) -> None:
         super().interrupt()
-        self.pending = []
+        self.pending_calls = []
         self.interrupted.set()
         if self.is_running:
             self.end(Ending.INTERRUPTED)
@@ -70,7 +70,7 @@ class LivelyDesk(FakeDesk):
 
 async def main() -> int:
     desk = LivelyDesk()
-    desk.candidates = [Candidate("@README.md"), Candidate("@src/", goes_on=True)]
+    desk.candidates = [Candidate("@README.md"), Candidate("@src/", expects_more=True)]
     history = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     session = asyncio.create_task(run_plain(desk, history=history))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, session.cancel)

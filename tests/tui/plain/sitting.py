@@ -63,7 +63,7 @@ class Person:
     def ask(self, *pending: Pending) -> None:
         """Let the agent wait for decisions about these."""
         self.desk.is_running = True
-        self.desk.pending = list(pending)
+        self.desk.pending_calls = list(pending)
         self.desk.happen(Decided())
 
     def end(self, ending: Ending = Ending.DONE, reason: str = "", **more: Any) -> None:
@@ -106,7 +106,7 @@ def at_terminal(
             await act(person)
             if not session.done():
                 person.desk.is_running = False
-                person.desk.pending = []
+                person.desk.pending_calls = []
                 person.desk.happen(Decided())
                 person.type("\x04")
             assert await asyncio.wait_for(session, PATIENCE_S) == status

@@ -39,7 +39,7 @@ def kept(id: str, title: str) -> Kept:
 
 def shelved(*sessions: Kept) -> FakeDesk:
     desk = FakeDesk()
-    desk.shelf.kept = list(sessions)
+    desk.session_list.kept = list(sessions)
     return desk
 
 
@@ -103,7 +103,7 @@ def test_sessions_are_searched_renamed_and_deleted() -> None:
     script = "/resume find sec\n/resume rename 1 other\n/resume delete 1\nyes\n/resume delete 0198aa\nno\n"
     through_a_pipe(script, desk)
     assert ("rename", "0198bb", "other") in desk.asked
-    assert [one.id for one in desk.shelf.kept] == ["0198aa"]
+    assert [one.id for one in desk.session_list.kept] == ["0198aa"]
 
 
 def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
@@ -221,7 +221,7 @@ class Screen(io.StringIO):
 )
 def test_letters_are_bold_only_where_that_is_wanted(environ: dict[str, str], line: str) -> None:
     screen = Screen()
-    Voice(screen, environ).say("Notice", "x")
+    Voice(screen, environ).write("Notice", "x")
     assert screen.getvalue() == line
 
 
@@ -262,9 +262,9 @@ def test_lines_are_broken_between_words_where_the_terminal_would_cut_one(
     monkeypatch.setenv("COLUMNS", "40")
     screen = Screen()
     voice = Voice(screen, {})
-    voice.say("Notice", "these are a few words that do not fit on one line of it")
-    voice.more(["x" * 50])
-    voice.ask("bash: once, session, project, user, no, why, view? ")
+    voice.write("Notice", "these are a few words that do not fit on one line of it")
+    voice.write_lines(["x" * 50])
+    voice.write_prompt("bash: once, session, project, user, no, why, view? ")
     assert screen.getvalue().split("\n") == [
         "Notice: these are a few words that do ",
         "  not fit on one line of it",
@@ -306,7 +306,7 @@ def test_a_bar_in_a_cell_is_one() -> None:
 
 def test_compared_entries_that_are_no_messages_say_what_they_are() -> None:
     class Telling(FakeBranches):
-        async def twigs(self) -> Sequence[Twig]:
+        async def rows(self) -> Sequence[Twig]:
             return [one._replace(gist=one.gist or f"about {one.kind}") for one in self.all_twigs()]
 
     desk = FakeDesk(EXCHANGES[:2])

@@ -27,14 +27,14 @@ class Answering(FakeDesk):
         super().__init__()
         self._questions = questions
 
-    async def say(self, words: Words) -> None:
-        await super().say(words)
+    async def send(self, words: Words) -> None:
+        await super().send(words)
         self.is_running = True
         asyncio.get_running_loop().call_soon(self._work, words.text)
 
     def _work(self, text: str) -> None:
-        self.pending = list(self._questions)
-        if self.pending:
+        self.pending_calls = list(self._questions)
+        if self.pending_calls:
             self.happen(Decided())
         else:
             self._answer(text)
@@ -46,7 +46,7 @@ class Answering(FakeDesk):
 
     def decide(self, call_id: str, verdict: Verdict) -> None:
         super().decide(call_id, verdict)
-        if not self.pending:
+        if not self.pending_calls:
             self._answer("that")
 
 
@@ -131,7 +131,7 @@ def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
 
 def test_a_fault_is_told_and_the_session_goes_on() -> None:
     class Faulty(FakeDesk):
-        async def command(self, name: str, argument: str = "") -> Reply:
+        async def run_command(self, name: str, argument: str = "") -> Reply:
             raise ZeroDivisionError("by \x1b[2J")
 
     person = through_a_pipe("/usage\n/quit\n", Faulty())

@@ -47,7 +47,7 @@ def told(*events: DeskEvent, is_verbose: bool = False) -> list[str]:
     out = io.StringIO()
     teller = Teller(Voice(out, {}), is_verbose=is_verbose)
     for event in events:
-        teller.tell(event)
+        teller.write_event(event)
     return out.getvalue().split("\n")[:-1]
 
 
@@ -227,9 +227,9 @@ def test_nothing_that_anybody_writes_acts_on_the_terminal_or_looks_like_ours() -
 def test_what_was_said_and_not_heard_is_said_to_be_so() -> None:
     out = io.StringIO()
     teller = Teller(Voice(out, {}))
-    teller.queue("be brief")
-    teller.tell(Returned((Words("be brief"), Words("one\x1b[2J\ntwo"))))
-    teller.tell(*recorded(ChatMessage.user("be brief")))
+    teller.note_queued("be brief")
+    teller.write_event(Returned((Words("be brief"), Words("one\x1b[2J\ntwo"))))
+    teller.write_event(*recorded(ChatMessage.user("be brief")))
     lines = out.getvalue().split("\n")
     assert lines[1] == "Not said: be brief"
     assert lines[2] == "Not said:"

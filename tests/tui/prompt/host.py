@@ -78,15 +78,15 @@ class Host(App[None]):
         self.sent.append((message.text, message.images))
         self.as_typed.append(message.typed)
 
-    @on(Prompt.Completing)
-    def note_typed(self, message: Prompt.Completing) -> None:
+    @on(Prompt.CompletionRequested)
+    def note_typed(self, message: Prompt.CompletionRequested) -> None:
         self.typed.append(message.typed)
         if self.candidates is not None:
             fitting = [one for one in self.candidates if one.text.startswith(message.typed)]
-            self.prompt.offer(message.typed, fitting)
+            self.prompt.show_suggestions(message.typed, fitting)
 
-    @on(Prompt.Told)
-    def note_told(self, message: Prompt.Told) -> None:
+    @on(Prompt.Notified)
+    def note_told(self, message: Prompt.Notified) -> None:
         self.told.append(message.text)
 
 

@@ -15,7 +15,7 @@ from tests.tui.prompt.host import Host, play, type_in
 pytestmark = pytest.mark.requirement("S4-15")
 
 _FILES = [
-    Candidate("@src/", "folder", goes_on=True),
+    Candidate("@src/", "folder", expects_more=True),
     Candidate("@src/main.py"),
     Candidate("@src/map.py"),
     Candidate("@'src/a b.txt'"),
@@ -129,13 +129,13 @@ def test_an_answer_about_something_older_is_ignored() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "@a")
         await type_in(pilot, "b")
-        app.prompt.offer("@a", [Candidate("@axe")])
+        app.prompt.show_suggestions("@a", [Candidate("@axe")])
         assert app.offered == []
-        app.prompt.offer("@ab", [Candidate("@able")])
+        app.prompt.show_suggestions("@ab", [Candidate("@able")])
         await pilot.pause()
         assert app.offered == ["▸ @able"]
         await type_in(pilot, " ")
-        app.prompt.offer("@ab", [Candidate("@able")])
+        app.prompt.show_suggestions("@ab", [Candidate("@able")])
         assert app.offered == []
 
     play(flow)
@@ -144,11 +144,11 @@ def test_an_answer_about_something_older_is_ignored() -> None:
 def test_what_was_offered_and_still_fits_stays_until_there_is_an_answer() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "@a")
-        app.prompt.offer("@a", [Candidate("@axe"), Candidate("@able")])
+        app.prompt.show_suggestions("@a", [Candidate("@axe"), Candidate("@able")])
         await type_in(pilot, "b")
         await pilot.pause()
         assert app.offered == ["▸ @able"]
-        app.prompt.offer("@ab", [])
+        app.prompt.show_suggestions("@ab", [])
         assert app.offered == []
 
     play(flow)
@@ -157,9 +157,9 @@ def test_what_was_offered_and_still_fits_stays_until_there_is_an_answer() -> Non
 def test_a_choice_stays_chosen_when_more_is_offered() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "@a")
-        app.prompt.offer("@a", [Candidate("@axe"), Candidate("@able")])
+        app.prompt.show_suggestions("@a", [Candidate("@axe"), Candidate("@able")])
         await pilot.press("down")
-        app.prompt.offer("@a", [Candidate("@a.txt"), Candidate("@axe"), Candidate("@able")])
+        app.prompt.show_suggestions("@a", [Candidate("@a.txt"), Candidate("@axe"), Candidate("@able")])
         await pilot.pause()
         assert app.offered == ["  @a.txt", "  @axe", "▸ @able"]
 
@@ -263,7 +263,7 @@ def test_what_is_offered_is_shown_without_what_a_terminal_acts_on() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "@x")
         hostile = [Candidate("@x\x1b]0;t\x07y", "[red]a[/red]\x1b[2J\nb"), Candidate("@x\nrm\n")]
-        app.prompt.offer("@x", hostile)
+        app.prompt.show_suggestions("@x", hostile)
         await pilot.pause()
         assert app.offered == ["▸ @xy  [red]a[/red]\\x1b[2J b"]
         await pilot.press("tab")

@@ -200,6 +200,6 @@ def test_an_image_goes_with_its_mark(pictures: Path) -> None:
 def test_images_are_in_the_order_in_which_they_are_mentioned() -> None:
     pieces = Pieces()
     first, second = pieces.add_image("a.png"), pieces.add_image(b"b")
-    meaning = pieces.meaning(f"{second} before {first}, {second} again")
+    meaning = pieces.expand(f"{second} before {first}, {second} again")
     assert meaning.images == (b"b", "a.png")
-    assert meaning.words == " before ,  again"
+    assert meaning.text_without_images == " before ,  again"

@@ -29,11 +29,11 @@ class Stage(App[None]):
     def compose(self) -> ComposeResult:
         yield Transcript(id="transcript")
 
-    def on_transcript_behind(self, message: Transcript.Behind) -> None:
+    def on_transcript_behind(self, message: Transcript.UnseenChanged) -> None:
         self.behind.append(message.count)
 
-    def on_transcript_chosen(self, message: Transcript.Chosen) -> None:
-        self.chosen.append(message.block)
+    def on_transcript_chosen(self, message: Transcript.EditRequested) -> None:
+        self.chosen.append(message.item)
 
     def action_note_escape(self) -> None:
         self.escapes += 1
@@ -53,8 +53,8 @@ def play(
         app = Stage()
         async with app.run_test(size=size) as pilot:
             transcript = app.query_one(Transcript)
-            transcript.fetch_images_from(image_of)
-            transcript.show(blocks)
+            transcript.set_image_source(image_of)
+            transcript.show_items(blocks)
             transcript.focus()
             await pilot.pause()
             await scene(app, transcript, pilot)

@@ -85,7 +85,7 @@ def test_words_of_thinking_are_counted_while_it_grows() -> None:
     block = Block(Kind.THINKING, is_folded=True, is_open=True)
     drawing = drawing_of(block)
     for piece in ("one tw", "o", " three\nfo", "ur "):
-        block.say(piece)
+        block.append(piece)
         drawing.draw()
     assert drawing.lines[0].text == "… thinking · 4 words"
 
@@ -163,7 +163,7 @@ def test_a_notice_has_a_mark() -> None:
 
 
 def test_trouble_shows_what_and_what_to_do() -> None:
-    assert lines_of(Block(Kind.TROUBLE, head="no answer", body="try /retry")) == [
+    assert lines_of(Block(Kind.ERROR, head="no answer", body="try /retry")) == [
         "✗ no answer",
         "  try /retry",
         "",

@@ -29,11 +29,11 @@ def test_an_empty_conversation_says_how_to_begin(size: tuple[int, int]) -> None:
 
 def test_what_there_is_to_work_with_stands_above_and_is_harmless() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        transcript.greet("~/shop · a/model")
+        transcript.show_greeting("~/shop · a/model")
         assert screen(transcript)[1:3] == ["  ~/shop · a/model", f"  {HOW_TO_BEGIN[0]}"]
-        transcript.greet("~/\x1b[2J[red]shop\nline")
+        transcript.show_greeting("~/\x1b[2J[red]shop\nline")
         assert screen(transcript)[1] == "  ~/\\x1b[2J[red]shop line"
-        transcript.greet("~/" + "deep/" * 40)
+        transcript.show_greeting("~/" + "deep/" * 40)
         assert all(len(line) <= 60 for line in screen(transcript))
 
     play(scene, [])
@@ -41,11 +41,11 @@ def test_what_there_is_to_work_with_stands_above_and_is_harmless() -> None:
 
 def test_it_is_gone_with_the_first_block_and_comes_back_with_another_session() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        transcript.greet("~/shop · a/model")
-        transcript.add(Block(Kind.USER, body="hello"))
+        transcript.show_greeting("~/shop · a/model")
+        transcript.add_item(Block(Kind.USER, body="hello"))
         await until(pilot, lambda: "  ▎ hello" in screen(transcript))
         assert [line for line in screen(transcript) if line] == ["  ▎ hello"]
-        transcript.show([])
+        transcript.show_items([])
         assert screen(transcript)[1] == "  ~/shop · a/model"
 
     play(scene, [])
@@ -58,7 +58,7 @@ def test_nothing_is_said_before_it_is_known_that_there_is_nothing() -> None:
             transcript = app.query_one(Transcript)
             await pilot.pause()
             assert screen(transcript) == [""] * 20
-            transcript.show([])
+            transcript.show_items([])
             assert f"  {HOW_TO_BEGIN[0]}" in screen(transcript)
 
     asyncio.run(run())

@@ -32,7 +32,7 @@ def test_the_scrollbar_says_from_the_beginning_that_the_end_is_seen() -> None:
 def test_what_is_added_comes_into_sight_while_the_end_is() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         for block in words(5, 100):
-            transcript.add(block)
+            transcript.add_item(block)
         await until(pilot, lambda: "  ! number 104" in screen(transcript))
         assert transcript.is_at_end
         assert app.behind == []
@@ -42,13 +42,13 @@ def test_what_is_added_comes_into_sight_while_the_end_is() -> None:
 
 def test_what_is_dropped_is_gone_and_the_rest_closes_up() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        gone = transcript.blocks[98]
-        transcript.drop(gone)
-        transcript.drop(gone)
+        gone = transcript.items[98]
+        transcript.remove_item(gone)
+        transcript.remove_item(gone)
         expected = ["  ! number 97", "", "  ! number 99", ""]
         await until(pilot, lambda: screen(transcript)[-4:] == expected)
-        assert len(transcript.blocks) == 99
-        transcript.add(gone)
+        assert len(transcript.items) == 99
+        transcript.add_item(gone)
         await until(pilot, lambda: screen(transcript)[-2:] == ["  ! number 98", ""])
 
     play(scene, words(100))
@@ -56,9 +56,9 @@ def test_what_is_dropped_is_gone_and_the_rest_closes_up() -> None:
 
 def test_the_last_block_of_all_can_be_dropped() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        transcript.drop(transcript.blocks[0])
+        transcript.remove_item(transcript.items[0])
         await until(pilot, lambda: "number 0" not in "".join(screen(transcript)))
-        transcript.add(words(1)[0])
+        transcript.add_item(words(1)[0])
         await until(pilot, lambda: "  ! number 0" in screen(transcript))
 
     play(scene, words(1))
@@ -71,9 +71,9 @@ def test_who_reads_further_up_stays_there_and_hears_what_is_new_below() -> None:
         assert not transcript.is_at_end
         new = words(3, 100)
         for block in new:
-            transcript.add(block)
+            transcript.add_item(block)
         new[0].body += " and more"
-        transcript.touch(new[0])
+        transcript.update_item(new[0])
         await until(pilot, lambda: app.behind == [3])
         assert screen(transcript) == before
 
@@ -90,7 +90,7 @@ def test_who_has_selected_a_block_keeps_it_in_sight() -> None:
         await pilot.press("up")
         before = screen(transcript)
         for block in words(40, 100):
-            transcript.add(block)
+            transcript.add_item(block)
         await until(pilot, lambda: app.behind == [40])
         assert screen(transcript) == before
         assert not transcript.is_at_end
@@ -102,7 +102,7 @@ def test_what_was_new_is_so_no_more_once_it_was_in_sight() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("pageup")
         for block in words(40, 100):
-            transcript.add(block)
+            transcript.add_item(block)
         await until(pilot, lambda: app.behind == [40])
         await pilot.press("pagedown", "pagedown")
         await until(pilot, lambda: app.behind[-1] == 30)
@@ -113,10 +113,10 @@ def test_what_was_new_is_so_no_more_once_it_was_in_sight() -> None:
 def test_an_answer_that_grows_is_followed() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         answer = Block(Kind.ANSWER, is_open=True)
-        transcript.add(answer)
+        transcript.add_item(answer)
         for number in range(100):
-            answer.say(f"part {number}\n\n")
-            transcript.touch(answer)
+            answer.append(f"part {number}\n\n")
+            transcript.update_item(answer)
         await until(pilot, lambda: "  part 99" in screen(transcript))
         assert transcript.is_at_end
 
@@ -169,8 +169,8 @@ def test_home_and_end_lead_to_the_first_and_the_last_block() -> None:
 def test_an_empty_conversation_has_nothing_to_go_to() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("pageup", "up", "enter", "y", "e", "end")
-        assert (transcript.selected, transcript.drawn) == (None, 0)
-        transcript.add(Block(Kind.USER, body="hello"))
+        assert (transcript.selected, transcript.draw_count) == (None, 0)
+        transcript.add_item(Block(Kind.USER, body="hello"))
         await until(pilot, lambda: "  ▎ hello" in screen(transcript))
 
     play(scene, [])
@@ -187,7 +187,7 @@ def call(number: int = 0) -> Block:
 def test_a_block_is_folded_and_unfolded_by_keys() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("up", "up")
-        assert transcript.selected is transcript.blocks[1]
+        assert transcript.selected is transcript.items[1]
         await pilot.press("enter")
         assert "▌   line 4" in screen(transcript)
         await pilot.press("space")
@@ -225,10 +225,10 @@ def test_all_blocks_of_a_kind_are_unfolded_at_once() -> None:
 def test_the_selection_moves_from_block_to_block_and_into_sight(up: str, down: str) -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press(*[up] * 15)
-        assert transcript.selected is transcript.blocks[85]
+        assert transcript.selected is transcript.items[85]
         assert "▌ ! number 85" in screen(transcript)
         await pilot.press(*[down] * 17)
-        assert transcript.selected is transcript.blocks[99]
+        assert transcript.selected is transcript.items[99]
         assert "▌ ! number 99" in screen(transcript)
 
     play(scene, words(100))
@@ -259,7 +259,7 @@ def test_the_selected_block_is_chosen_by_a_key() -> None:
         assert app.chosen == []
         await pilot.press("up", "up", "e")
         await pilot.pause()
-        assert app.chosen == [transcript.blocks[0]]
+        assert app.chosen == [transcript.items[0]]
 
     play(scene, [Block(Kind.USER, body="do it"), *words(1)])
 
@@ -267,7 +267,7 @@ def test_the_selected_block_is_chosen_by_a_key() -> None:
 def test_a_selection_that_is_shown_no_more_is_none() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("up")
-        transcript.show(words(2))
+        transcript.show_items(words(2))
         assert transcript.selected is None
 
     play(scene, words(3))
@@ -290,11 +290,11 @@ def test_text_is_marked_with_the_mouse_and_read_as_it_is_drawn() -> None:
 
 def test_everything_marked_is_everything_said() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        drawn = transcript.drawn
+        drawn = transcript.draw_count
         transcript.text_select_all()
         text = app.screen.get_selected_text()
         assert text is not None
         assert text.split("\n\n") == [f"number {number}" for number in range(500)]
-        assert transcript.drawn == drawn
+        assert transcript.draw_count == drawn
 
     play(scene, words(500))

@@ -23,10 +23,10 @@ ROWS = 20
 @pytest.mark.requirement("S4-15")
 def test_of_ten_thousand_blocks_those_in_sight_are_drawn() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        assert transcript.drawn <= ROWS
+        assert transcript.draw_count <= ROWS
         await pilot.press("home")
         assert screen(transcript)[0] == "  start 0"
-        assert transcript.drawn <= 2 * ROWS
+        assert transcript.draw_count <= 2 * ROWS
 
     play(scene, mixed(10_000))
 
@@ -34,17 +34,17 @@ def test_of_ten_thousand_blocks_those_in_sight_are_drawn() -> None:
 @pytest.mark.parametrize("count", [10, 10_000])
 def test_to_add_and_to_stream_costs_the_same_however_much_is_there(count: int) -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        before = transcript.drawn
+        before = transcript.draw_count
         answer = Block(Kind.ANSWER, is_open=True)
-        transcript.add(answer)
+        transcript.add_item(answer)
         for number in range(500):
-            answer.say(f"word {number} ")
-            transcript.touch(answer)
-        answer.say("\n\nlast")
-        transcript.touch(answer)
+            answer.append(f"word {number} ")
+            transcript.update_item(answer)
+        answer.append("\n\nlast")
+        transcript.update_item(answer)
         await until(pilot, lambda: "  last" in screen(transcript))
         # All that was said in one go is drawn in one go.
-        assert transcript.drawn == before + 1
+        assert transcript.draw_count == before + 1
 
     play(scene, words(count))
 
@@ -53,39 +53,39 @@ def test_what_changes_out_of_sight_is_not_drawn() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         answer = Block(Kind.ANSWER, is_open=True)
         await pilot.press("home")
-        before = transcript.drawn
-        transcript.add(answer)
+        before = transcript.draw_count
+        transcript.add_item(answer)
         for number in range(50):
-            answer.say(f"word {number} ")
-            transcript.touch(answer)
+            answer.append(f"word {number} ")
+            transcript.update_item(answer)
         await until(pilot, lambda: app.behind == [1])
-        assert transcript.drawn == before
-        transcript.touch(Block(Kind.NOTICE, body="of another conversation"))
+        assert transcript.draw_count == before
+        transcript.update_item(Block(Kind.NOTICE, body="of another conversation"))
 
     play(scene, words(100))
 
 
 def test_a_scrolled_screen_draws_only_what_comes_into_sight() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        before = transcript.drawn
+        before = transcript.draw_count
         await pilot.press("pageup")
-        assert transcript.drawn <= before + ROWS // 2 + 1
-        before = transcript.drawn
+        assert transcript.draw_count <= before + ROWS // 2 + 1
+        before = transcript.draw_count
         await pilot.press("pagedown")
-        assert transcript.drawn == before
+        assert transcript.draw_count == before
 
     play(scene, words(1_000))
 
 
 def test_another_width_draws_anew_only_what_is_in_sight() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        before = transcript.drawn
+        before = transcript.draw_count
         await pilot.resize_terminal(40, ROWS)
         await until(pilot, lambda: transcript.size.width < 50)
         await pilot.pause()
         assert screen(transcript)[-2].rstrip().endswith("999")
         assert max(map(len, screen(transcript))) <= 40
-        assert transcript.drawn <= before + ROWS
+        assert transcript.draw_count <= before + ROWS
         assert transcript.is_at_end
 
     long = [Block(Kind.NOTICE, body=f"{'word ' * 15}{number}") for number in range(1_000)]
@@ -157,7 +157,7 @@ def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
         seen = set(fetched)
         assert ("e99", 0) in seen
         assert len(seen) < 20
-        transcript.touch(transcript.blocks[-1])
+        transcript.update_item(transcript.items[-1])
         await until(pilot, lambda: not transcript._awaits_redraw)
         assert len(fetched) == len(seen)
 
@@ -171,7 +171,7 @@ def test_an_image_that_is_at_hand_later_is_drawn_then() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         assert not any("image" in line for line in screen(transcript))
         at_hand.append(pixels)
-        transcript.touch(LOOK)
+        transcript.update_item(LOOK)
         await until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
 
     play(scene, [LOOK], image_of=lambda entry, number: at_hand[0] if at_hand else None)

@@ -45,84 +45,84 @@ class Arrivals:
         something, `say` is told what is waited for, and `tell` what a person should know.
         Nothing is told of a wait of `unnoticed_s`; `patience_s` is how long it lasts behind that.
         """
-        self.set_up: Final = set_up
+        self.server_setup: Final = set_up
         self._servers, self._notes = told_apart(set_up.servers)
-        self._fit = fit
-        self._changed = changed
-        self._say = say
-        self._tell = tell
-        self._unnoticed_s = unnoticed_s
-        self._patience_s = patience_s
-        self._found: dict[str, McpTools] = {}
-        self._asking: dict[str, asyncio.Task[None]] = {}
-        self._down: set[str] = set()
+        self._prepare_image = fit
+        self._on_change = changed
+        self._on_progress = say
+        self._on_notice = tell
+        self._silent_wait_s = unnoticed_s
+        self._max_wait_s = patience_s
+        self._tools_by_server: dict[str, McpTools] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._failed: set[str] = set()
         """Those that were not there when they were asked."""
-        self._awaited: set[str] = set()
+        self._waited_for: set[str] = set()
         """Those that somebody has waited for: nobody does so for long again."""
-        self._missed: set[str] = set()
+        self._reported_late: set[str] = set()
         """Those that something was said without."""
 
     @property
-    def found(self) -> McpTools:
+    def tools(self) -> McpTools:
         """What there is by now, in the order of the servers' names."""
-        found = [self._found[one.name] for one in self._servers if one.name in self._found]
+        found = [self._tools_by_server[one.name] for one in self._servers if one.name in self._tools_by_server]
         return together(found, self._notes)
 
-    def ask(self) -> None:
+    def start(self) -> None:
         """Ask who was not asked yet, and who was not there then and is now; nobody waits for it."""
         for server in self._servers:
-            is_there_after_all = server.name in self._down and server.is_up
-            if server.name not in self._asking or is_there_after_all:
-                self._down.discard(server.name)
-                self._asking[server.name] = asyncio.create_task(self._ask(server))
+            is_there_after_all = server.name in self._failed and server.is_connected
+            if server.name not in self._tasks or is_there_after_all:
+                self._failed.discard(server.name)
+                self._tasks[server.name] = asyncio.create_task(self._list_tools(server))
 
-    async def _ask(self, server: Connection) -> None:
+    async def _list_tools(self, server: Connection) -> None:
         try:
-            found = await tools_of([server], fit=self._fit)
+            found = await tools_of([server], fit=self._prepare_image)
         except Exception as exc:  # a fault of ours must not take the others with it
             _logger.exception("desk: the tools of a server were not taken")
             found = McpTools((), (f"mcp {server.name}: a fault in steno: {exc}",))
-        if not server.is_up:
-            self._down.add(server.name)
-        self._found[server.name] = found
-        self._changed()
-        if server.name in self._missed and found.tools:
-            self._tell(f"mcp {server.name}: it is there now; what you say next goes with its tools")
+        if not server.is_connected:
+            self._failed.add(server.name)
+        self._tools_by_server[server.name] = found
+        self._on_change()
+        if server.name in self._reported_late and found.tools:
+            self._on_notice(f"mcp {server.name}: it is there now; what you say next goes with its tools")
 
     @property
-    def are_awaited(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether somebody was asked and has not answered yet, so that it would be waited for them."""
-        return bool(self._late())
+        return bool(self._unfinished())
 
     async def wait(self) -> None:
         """Wait for who has not answered yet: a moment, and for each of them once a while.
 
         Whoever stops waiting stops nothing else.
         """
-        self.ask()
-        if late := self._late():
-            await asyncio.wait(late.values(), timeout=self._unnoticed_s)
-        if late := self._late(but=self._awaited):
-            self._awaited |= late.keys()
+        self.start()
+        if late := self._unfinished():
+            await asyncio.wait(late.values(), timeout=self._silent_wait_s)
+        if late := self._unfinished(but=self._waited_for):
+            self._waited_for |= late.keys()
             awaited = f"waiting for MCP server{'s' * (len(late) > 1)} {', '.join(late)}"
-            self._say(awaited)
-            limit = f"{self._patience_s:g} s at most"
-            self._tell(f"{awaited}, {limit}; interrupt it to take back what you said")
-            await asyncio.wait(late.values(), timeout=self._patience_s)
-        for name in self._late(but=self._missed):
-            self._missed.add(name)
-            self._tell(f"mcp {name}: it has not answered yet; what you said goes without its tools")
+            self._on_progress(awaited)
+            limit = f"{self._max_wait_s:g} s at most"
+            self._on_notice(f"{awaited}, {limit}; interrupt it to take back what you said")
+            await asyncio.wait(late.values(), timeout=self._max_wait_s)
+        for name in self._unfinished(but=self._reported_late):
+            self._reported_late.add(name)
+            self._on_notice(f"mcp {name}: it has not answered yet; what you said goes without its tools")
 
-    def _late(self, *, but: Collection[str] = ()) -> dict[str, asyncio.Task[None]]:
+    def _unfinished(self, *, but: Collection[str] = ()) -> dict[str, asyncio.Task[None]]:
         return {
-            name: task for name, task in self._asking.items() if not task.done() and name not in but
+            name: task for name, task in self._tasks.items() if not task.done() and name not in but
         }
 
     async def aclose(self) -> None:
         """End all servers, and ask nobody any more. May be called again."""
-        for task in self._asking.values():
+        for task in self._tasks.values():
             task.cancel()
         try:
-            await self.set_up.servers.aclose()
+            await self.server_setup.servers.aclose()
         finally:
-            await asyncio.gather(*self._asking.values(), return_exceptions=True)
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)

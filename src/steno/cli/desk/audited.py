@@ -58,7 +58,7 @@ def _told(scene: Scene) -> str:
     parts = [_whole(scene), "Nothing had to be decided yet."]
     if rows:
         parts[1:] = [table(_COLUMNS, rows[-_MOST_ROWS:]), _how_many(len(rows))]
-    if scene.keeps:
+    if scene.is_persistent:
         parts.append(f"{code(f'steno audit {session}')} tells of every entry.")
     return "\n\n".join(parts)
 
@@ -68,7 +68,7 @@ def _whole(scene: Scene) -> str:
     if verdict.problem is not None:
         return f"**The record is not as it was written:** {escaped(verdict.problem)}"
     assert verdict.found is not None
-    lasting = "" if scene.keeps else " It is kept in memory alone, and gone in the end."
+    lasting = "" if scene.is_persistent else " It is kept in memory alone, and gone in the end."
     head = verdict.found.heads.get(scene.conversation.branch)
     digest = f" The digest of this branch is {code(head)}." if head else ""
     return f"The record is **whole**: {counts_in_words(verdict.found)}.{digest}{lasting}"

@@ -55,16 +55,16 @@ _logger: Final = logging.getLogger("steno.cli")
 class Site(NamedTuple):
     """Where a desk stands; it never changes."""
 
-    loaded: Loaded
+    loaded_settings: Loaded
     folder: Path
     store: Store
-    keeps: bool
-    outside: Outside
-    say: Callable[[str], object]
+    is_persistent: bool
+    mcp_options: Outside
+    on_progress: Callable[[str], object]
     """Is told what is waited for."""
     approver: Approver | None = None
     """Who decides in place of the person."""
-    verbose: bool = False
+    is_verbose: bool = False
     """Whether each thing that a server does not look at is told by itself."""
 
 
@@ -82,84 +82,84 @@ class Bench:
 
     def __init__(self, site: Site) -> None:
         """Take the place; there is no model yet, and nothing can be said."""
-        self.site = site
+        self.config = site
         self.actor = user_name() or "somebody"
-        self.turn = Turns()
+        self.lock = Turns()
         """Held by whoever begins or exchanges something, one after the other."""
-        self.is_agent_at_work = False
-        self.is_shell_at_work = False
+        self.is_agent_running = False
+        self.is_shell_running = False
         self.is_closed = False
-        self.questions = Questions(lambda: self.tell(Decided()))
-        self.equipment: Equipment
+        self.approvals = Questions(lambda: self.emit(Decided()))
+        self.environment: Equipment
         self.conversation = Conversation()
-        self.is_begun = False
+        self.is_recorded = False
         """Whether the session is on record; else it is only thought of."""
         self.title = ""
-        self._prompt = ""
+        self._system_prompt = ""
         self._agent: PatientAgent | None = None
-        self._folding = Folding()
+        self._notice_filter = Folding()
         """What the server of this agent does not look at."""
-        self._room: int | None = None
+        self._context_limit: int | None = None
         """How much the model reads at once."""
-        self._ledger = Ledger(cache(price_of))
-        self._arrivals: Arrivals | None = None
+        self._usage_totals = Ledger(cache(price_of))
+        self._mcp_startup: Arrivals | None = None
         """What servers bring: they are found with the first model, and outlive it."""
-        self._equipped = AsyncExitStack()
-        self._watcher: Watcher | None = None
-        self._untold: list[DeskEvent] = []
-        self._has_stumbled = False
-        self._noted: set[str] = set()
+        self._open_resources = AsyncExitStack()
+        self._listener: Watcher | None = None
+        self._held_events: list[DeskEvent] = []
+        self._has_listener_failed = False
+        self._sent_notes: set[str] = set()
 
     # -- who watches -------------------------------------------------------------------------
 
-    def watch(self, watcher: Watcher | None) -> None:
+    def subscribe(self, watcher: Watcher | None) -> None:
         """Tell somebody what happens from now on, and soon what they should know by now."""
-        self._watcher = watcher
-        if watcher is not None and self._untold:
-            asyncio.get_running_loop().call_soon(self._catch_up)
+        self._listener = watcher
+        if watcher is not None and self._held_events:
+            asyncio.get_running_loop().call_soon(self._deliver_held_events)
 
-    def _catch_up(self) -> None:
-        untold, self._untold = self._untold, []
+    def _deliver_held_events(self) -> None:
+        untold, self._held_events = self._held_events, []
         for event in untold:
-            self.tell(event)
+            self.emit(event)
 
-    def tell(self, event: DeskEvent) -> None:
+    def emit(self, event: DeskEvent) -> None:
         """Tell who watches what happens; what has to be known waits for somebody."""
         if isinstance(event, Recorded):
-            self._take_note_of(event.entry)
-        if not self.site.verbose:
-            if isinstance(event, Notice) and self._folding.takes(event):
+            self._count_entry(event.entry)
+        if not self.config.is_verbose:
+            if isinstance(event, Notice) and self._notice_filter.absorb(event):
                 return
-            if told := self._folding.told():
-                self.tell(Notice(NoticeCode.CONTEXT, told))
+            if told := self._notice_filter.summary():
+                self.emit(Notice(NoticeCode.CONTEXT, told))
             plain = said_plainly(event) if isinstance(event, Notice) else event
             if plain is None:
                 return
             event = plain
-        if self._watcher is None:
+        if self._listener is None:
             if isinstance(event, (Notice, Trouble)):
-                self._untold.append(event)
+                self._held_events.append(event)
             return
         try:
-            self._watcher(event)
+            self._listener(event)
         except Exception as exc:  # noqa: BLE001 - whoever works goes on, whatever a face makes of it
-            self._stumble(event, exc)
+            self._report_listener_failure(event, exc)
 
-    def _stumble(self, event: DeskEvent, exc: Exception) -> None:
+    def _report_listener_failure(self, event: DeskEvent, exc: Exception) -> None:
         """Say that a face has a fault; once, since it may have it with every word."""
-        if not self._has_stumbled:
-            self._has_stumbled = True
+        if not self._has_listener_failed:
+            self._has_listener_failed = True
             name = type(event).__name__
             _logger.error("desk: who watches failed at %s", name, exc_info=exc)
             fault = f"{type(exc).__name__}: {exc}"
-            self.tell(Trouble(f"a fault in steno: {fault}; what is on record is safe"))
+            self.emit(Trouble(f"a fault in steno: {fault}; what is on record is safe"))
 
-    def note(self, texts: Iterable[str]) -> None:
+    def emit_notes(self, texts: Iterable[str]) -> None:
         """Tell what a person should know of how things are; once."""
         for text in texts:
-            if text not in self._noted:
-                self._noted.add(text)
-                self.tell(Notice(NoticeCode.CONTEXT, text))
+            if text not in self._sent_notes:
+                self._sent_notes.add(text)
+                self.emit(Notice(NoticeCode.CONTEXT, text))
 
     # -- how things stand --------------------------------------------------------------------
 
@@ -171,9 +171,9 @@ class Bench:
     def check_idle(self) -> None:
         """Refuse what cannot be done while something runs. Raises StenoError."""
         self.check_open()
-        if self.is_agent_at_work:
+        if self.is_agent_running:
             raise StenoError("the agent is at work; interrupt it, or wait until it is done")
-        if self.is_shell_at_work:
+        if self.is_shell_running:
             raise StenoError("your command still runs; interrupt it, or wait until it is done")
 
     @property
@@ -182,191 +182,191 @@ class Bench:
         if self._agent is None:
             self._agent = PatientAgent(
                 self.conversation,
-                lambda: self.equipment,
-                begin=self.begin,
-                runner=Runner(self.site.store),
-                wait=self._wait_for_tools,
+                lambda: self.environment,
+                begin=self.ensure_recorded,
+                runner=Runner(self.config.store),
+                wait=self._wait_for_mcp,
             )
-            self._folding = Folding()
+            self._notice_filter = Folding()
         return self._agent
 
     @property
-    def scene(self) -> Scene:
+    def command_context(self) -> Scene:
         """Everything, for a command to look at."""
-        site = self.site
+        site = self.config
         return Scene(
-            loaded=site.loaded,
+            loaded_settings=site.loaded_settings,
             folder=site.folder,
             store=site.store,
-            keeps=site.keeps,
-            equipment=self.equipment,
+            is_persistent=site.is_persistent,
+            environment=self.environment,
             conversation=self.conversation,
             actor=self.actor,
         )
 
     @property
-    def standing(self) -> Standing:
+    def status(self) -> Standing:
         """What a status line shows."""
-        ledger, conversation = self._ledger, self.conversation
+        ledger, conversation = self._usage_totals, self.conversation
         return Standing(
-            session=(conversation.id if self.is_begun else "") if self.site.keeps else None,
+            session=(conversation.id if self.is_recorded else "") if self.config.is_persistent else None,
             title=self.title,
-            folder=shown_folder(str(self.site.folder)),
+            folder=shown_folder(str(self.config.folder)),
             branch=conversation.branch,
-            model=self.equipment.found.name,
+            model=self.environment.model_selection.name,
             mode=conversation.mode,
             usage=ledger.usage,
             cost=ledger.cost,
             context_tokens=ledger.context_tokens,
-            context_room=self._room,
+            context_limit=self._context_limit,
         )
 
-    def _take_note_of(self, entry: Entry) -> None:
+    def _count_entry(self, entry: Entry) -> None:
         if isinstance(entry.payload, Rewind):
             # What was recorded again behind it is there already, and will be told as well.
-            past = self.conversation.past()
-            self._ledger.read(takewhile(lambda one: one.id != entry.id, past))
+            past = self.conversation.entries_view()
+            self._usage_totals.rebuild(takewhile(lambda one: one.id != entry.id, past))
         else:
-            self._ledger.add(entry)
+            self._usage_totals.add(entry)
         self.title = self.title or title_of([entry])
 
     # -- the session -------------------------------------------------------------------------
 
-    def think_of(self, title: str, mode: Mode) -> None:
+    def prepare_new_session(self, title: str, mode: Mode) -> None:
         """Let the next words begin a session."""
-        self._prompt, notes = system_prompt(self.site.loaded, self.site.folder)
+        self._system_prompt, notes = system_prompt(self.config.loaded_settings, self.config.folder)
         conversation = Conversation()
         set_mode(conversation, mode)
-        self._take(conversation, is_begun=False, title=title)
-        self.note(notes)
+        self._replace_conversation(conversation, is_begun=False, title=title)
+        self.emit_notes(notes)
 
-    def check_room(self, said: str) -> None:
+    def check_prompt_size(self, said: str) -> None:
         """Refuse what is too long for the model. Raises InvalidValue.
 
         That is told only of models of which it is known before they are loaded.
         """
-        check_room(self.equipment, said if self.is_begun else self._prompt + said)
+        check_room(self.environment, said if self.is_recorded else self._system_prompt + said)
 
-    def begin(self) -> Conversation:
+    def ensure_recorded(self) -> Conversation:
         """Begin the session, if it was only thought of; return its conversation.
 
         Whoever is at work stays so: the words that begin it may be those that wait for tools.
         """
-        if not self.is_begun:
-            site, mode = self.site, self.conversation.mode
-            begun = new_session(site.store, site.folder, self._prompt, mode, title=self.title)
-            self.conversation, self.is_begun = begun, True
-            for entry in begun.past():
-                self.tell(Recorded(entry))
+        if not self.is_recorded:
+            site, mode = self.config, self.conversation.mode
+            begun = new_session(site.store, site.folder, self._system_prompt, mode, title=self.title)
+            self.conversation, self.is_recorded = begun, True
+            for entry in begun.entries_view():
+                self.emit(Recorded(entry))
         return self.conversation
 
-    def read(self, conversation: Conversation) -> OnRecord:
+    def read_session(self, conversation: Conversation) -> OnRecord:
         """Read a session that is on record, from any thread; nothing is taken yet."""
-        store, entries = self.site.store, conversation.past()
+        store, entries = self.config.store, conversation.entries_view()
         title = store.header(conversation.id).title or title_of(islice(entries, NEARBY))
-        notes = notes_on_session(store, conversation, self.site.folder)
+        notes = notes_on_session(store, conversation, self.config.folder)
         return OnRecord(conversation, title, tuple(notes))
 
-    def go_on_with(self, session: OnRecord) -> None:
+    def resume(self, session: OnRecord) -> None:
         """Take a session that is on record."""
-        self._take(session.conversation, is_begun=True, title=session.title)
-        self._ledger.read(session.conversation.past())
-        self.note(session.notes)
+        self._replace_conversation(session.conversation, is_begun=True, title=session.title)
+        self._usage_totals.rebuild(session.conversation.entries_view())
+        self.emit_notes(session.notes)
 
-    def _take(self, conversation: Conversation, *, is_begun: bool, title: str) -> None:
-        self.conversation, self.is_begun, self.title = conversation, is_begun, title
+    def _replace_conversation(self, conversation: Conversation, *, is_begun: bool, title: str) -> None:
+        self.conversation, self.is_recorded, self.title = conversation, is_begun, title
         self._agent = None
-        self._ledger.read(())
+        self._usage_totals.rebuild(())
 
-    def move(self) -> None:
+    def emit_branch_changed(self) -> None:
         """Read the branch anew, and say that everything is to be shown anew."""
-        self._ledger.read(self.conversation.past() if self.is_begun else ())
-        self.tell(Moved())
+        self._usage_totals.rebuild(self.conversation.entries_view() if self.is_recorded else ())
+        self.emit(Moved())
 
     # -- what it works with ------------------------------------------------------------------
 
-    async def equip(self, found: Found) -> None:
+    async def use_model(self, found: Found) -> None:
         """Work with a model from here on; what the last one worked with is closed.
 
         Servers are the same for every model: they go on. What cannot be opened leaves everything
         as it was.
         """
-        site, stack = self.site, AsyncExitStack()
+        site, stack = self.config, AsyncExitStack()
         # What it costs and how much it reads takes a moment to look up for the first time.
         await asyncio.to_thread(price_of, found.name)
-        arrivals = self._arrivals = self._arrivals or self._found_servers()
-        approver = site.approver or self.questions
-        opener = equip_beside(site.loaded, found, site.folder, approver, arrivals.set_up)
+        arrivals = self._mcp_startup = self._mcp_startup or self._create_mcp_startup()
+        approver = site.approver or self.approvals
+        opener = equip_beside(site.loaded_settings, found, site.folder, approver, arrivals.server_setup)
         equipment = await stack.enter_async_context(opener)
         if self.is_closed:
             await stack.aclose()
         self.check_open()
-        last, self._equipped = self._equipped, stack
-        self.equipment, self._agent = equipment, None
+        last, self._open_resources = self._open_resources, stack
+        self.environment, self._agent = equipment, None
         target = equipment.target
-        self._room = target.context_tokens
+        self._context_limit = target.context_tokens
         try:
             await last.aclose()
         except Exception:
             _logger.exception("desk: what the last model worked with was not closed")
-        self.note((*equipment.notes, *notes_on(equipment, site.folder)))
-        if equipment.takes_tools:
-            arrivals.ask()
-            self._take_tools()
+        self.emit_notes((*equipment.notes, *notes_on(equipment, site.folder)))
+        if equipment.supports_tools:
+            arrivals.start()
+            self._update_tools()
         else:
-            self.note([f"{found.name} calls no tools: it can only talk"])
+            self.emit_notes([f"{found.name} calls no tools: it can only talk"])
 
-    def _found_servers(self) -> Arrivals:
+    def _create_mcp_startup(self) -> Arrivals:
         """Find the servers that are wanted. Raises InvalidValue."""
-        site = self.site
+        site = self.config
         return Arrivals(
-            set_up_servers(site.loaded, site.folder, site.outside, notify=self._inform),
-            fit=self._fit,
-            changed=self._take_tools,
-            say=site.say,
-            tell=self._inform,
+            set_up_servers(site.loaded_settings, site.folder, site.mcp_options, notify=self._emit_input_notice),
+            fit=self._prepare_image,
+            changed=self._update_tools,
+            say=site.on_progress,
+            tell=self._emit_input_notice,
         )
 
-    def _fit(self, data: bytes) -> Image:
+    def _prepare_image(self, data: bytes) -> Image:
         """Make an image fit for the model that answers by now."""
-        return self.equipment.opened.inputs.fit(data)
+        return self.environment.input_setup.inputs.prepare_image(data)
 
-    def _inform(self, text: str) -> None:
-        self.tell(Notice(NoticeCode.INPUT, text))
+    def _emit_input_notice(self, text: str) -> None:
+        self.emit(Notice(NoticeCode.INPUT, text))
 
-    def _take_tools(self) -> None:
+    def _update_tools(self) -> None:
         """Take what servers have brought by now; the next run has it."""
-        if self._arrivals is not None and self.equipment.takes_tools:
-            self.equipment = self.equipment.with_foreign(self._arrivals.found)
-            self.note(self.equipment.opened.notes)
+        if self._mcp_startup is not None and self.environment.supports_tools:
+            self.environment = self.environment.with_mcp_tools(self._mcp_startup.tools)
+            self.emit_notes(self.environment.input_setup.notes)
 
-    def ask_for_tools(self) -> bool:
+    def start_mcp(self) -> bool:
         """Ask servers who were not asked yet; tell whether what is said now waits for any."""
-        if self._arrivals is None or not self.equipment.takes_tools:
+        if self._mcp_startup is None or not self.environment.supports_tools:
             return False
-        self._arrivals.ask()
-        return self._arrivals.are_awaited
+        self._mcp_startup.start()
+        return self._mcp_startup.is_pending
 
-    async def _wait_for_tools(self) -> None:
-        if self._arrivals is not None and self.equipment.takes_tools:
-            await self._arrivals.wait()
+    async def _wait_for_mcp(self) -> None:
+        if self._mcp_startup is not None and self.environment.supports_tools:
+            await self._mcp_startup.wait()
 
-    async def equip_as_recorded(self, recorded: str | None) -> None:
+    async def use_recorded_model(self, recorded: str | None) -> None:
         """Work with the model that a session was left with, if that can be had."""
-        if recorded is None or recorded == self.equipment.found.name:
+        if recorded is None or recorded == self.environment.model_selection.name:
             return
         try:
-            found = await choose_model(self.site.loaded, recorded)
-            if found.name != self.equipment.found.name:
-                await self.equip(found)
+            found = await choose_model(self.config.loaded_settings, recorded)
+            if found.name != self.environment.model_selection.name:
+                await self.use_model(found)
         except StenoError as exc:
-            self.tell(Notice(NoticeCode.CONTEXT, f"{exc}; {self.equipment.found.name} answers"))
+            self.emit(Notice(NoticeCode.CONTEXT, f"{exc}; {self.environment.model_selection.name} answers"))
 
     async def close(self) -> None:
         """Let go of everything. Calling it twice is fine."""
         self.is_closed = True
         async with AsyncExitStack() as stack:  # each of them, whatever becomes of the others
-            stack.callback(self.site.store.close)
-            stack.push_async_callback(self._equipped.aclose)
-            if self._arrivals is not None:
-                stack.push_async_callback(self._arrivals.aclose)
+            stack.callback(self.config.store.close)
+            stack.push_async_callback(self._open_resources.aclose)
+            if self._mcp_startup is not None:
+                stack.push_async_callback(self._mcp_startup.aclose)

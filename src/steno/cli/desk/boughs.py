@@ -30,81 +30,81 @@ class Boughs:
 
     def __init__(self, bench: Bench) -> None:
         """Take what the session is part of."""
-        self._bench = bench
+        self._state = bench
 
     def names(self) -> Sequence[str]:
         """Return the branches, the active one first."""
-        conversation = self._bench.conversation
+        conversation = self._state.conversation
         others = [name for name in conversation.branches if name != conversation.branch]
         return [conversation.branch, *others]
 
-    async def twigs(self) -> Sequence[Twig]:
+    async def rows(self) -> Sequence[Twig]:
         """Return the whole tree from top to bottom; it is read in a thread."""
-        bench = self._bench
-        if not bench.is_begun:
+        bench = self._state
+        if not bench.is_recorded:
             return []
-        return await asyncio.to_thread(_twigs, bench.site.store, bench.conversation.id)
+        return await asyncio.to_thread(_twigs, bench.config.store, bench.conversation.id)
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         """Begin a branch behind an entry, or behind the last one, and go over; return its name."""
-        name = self._checked(name)
-        with unless_overtaken(self._bench):
-            self._bench.conversation.fork(name, at=at)
-        self._go_over(name)
+        name = self._check_new_name(name)
+        with unless_overtaken(self._state):
+            self._state.conversation.fork(name, at=at)
+        self._switch_to(name)
         return name
 
     def fork_before(self, entry: str, name: str = "") -> Words:
         """Go on in a new branch just before a message of the person; return what it said."""
-        name = self._checked(name)
-        conversation = self._bench.conversation
+        name = self._check_new_name(name)
+        conversation = self._state.conversation
         found = conversation.entry(entry)
         if not isinstance(found.payload, UserMessage):
             raise InvalidValue("fork: only what you have said can be said otherwise")
-        words = words_of(_whole(conversation.bring_back(found.payload)), found.audit or {})
-        with unless_overtaken(self._bench):
+        words = words_of(_whole(conversation.restore_blobs(found.payload)), found.audit or {})
+        with unless_overtaken(self._state):
             if found.parent is not None:
                 conversation.fork(name, at=found.parent)
             else:  # nothing was there before, and a conversation forks from something
-                self._bench.site.store.begin_branch(conversation.id, name, None)
+                self._state.config.store.begin_branch(conversation.id, name, None)
                 conversation.refresh()
-        self._go_over(name)
+        self._switch_to(name)
         return words
 
     def switch(self, name: str) -> None:
         """Go over to another branch."""
-        self._bench.check_idle()
-        conversation = self._bench.conversation
+        self._state.check_idle()
+        conversation = self._state.conversation
         if name not in conversation.branches:
             raise Missing(f"branch: there is none of this name, but {', '.join(self.names())}")
         if name != conversation.branch:
-            self._go_over(name)
+            self._switch_to(name)
 
     def label(self, entry: str, text: str) -> None:
         """Give an entry a name."""
-        self._bench.check_idle()
-        self._check_begun()
+        self._state.check_idle()
+        self._check_recorded()
         check_label(text)
-        with unless_overtaken(self._bench):
-            labelled = self._bench.conversation.label(entry, text.strip())
-        self._bench.tell(Recorded(labelled))
+        with unless_overtaken(self._state):
+            labelled = self._state.conversation.label(entry, text.strip())
+        self._state.emit(Recorded(labelled))
 
-    def _checked(self, name: str) -> str:
+    def _check_new_name(self, name: str) -> str:
         """Return the name of a branch that may be begun now. Raises StenoError, Conflict."""
-        self._bench.check_idle()
-        self._check_begun()
-        taken, name = self._bench.conversation.branches, name.strip()
+        self._state.check_idle()
+        self._check_recorded()
+        taken, name = self._state.conversation.branches, name.strip()
         if name in taken:
             raise Conflict("fork: there is a branch of this name; choose another")
         return name or free_name("fork", taken)
 
-    def _check_begun(self) -> None:
-        if not self._bench.is_begun:
+    def _check_recorded(self) -> None:
+        if not self._state.is_recorded:
             raise Missing("session: nothing has been said yet")
 
-    def _go_over(self, name: str) -> None:
-        with unless_overtaken(self._bench):
-            self._bench.conversation.switch(name)
-        self._bench.move()
+    def _switch_to(self, name: str) -> None:
+        with unless_overtaken(self._state):
+            self._state.conversation.switch(name)
+        self._state.emit_branch_changed()
 
 
 def _twigs(store: Store, session: str) -> list[Twig]:
@@ -122,8 +122,8 @@ def _twig(shape: Shape, rails: str, entry: Entry) -> Twig:
         gist=gist_of(entry, log),
         labels=tuple(shape.labels.get(entry.id, ())),
         branches=tuple(shape.heads.get(entry.id, ())),
-        is_active=entry.id in shape.on_active_path,
-        is_remarkable=isinstance(entry.payload, UserMessage) or shape.is_remarkable(entry),
+        is_active=entry.id in shape.active_path,
+        is_notable=isinstance(entry.payload, UserMessage) or shape.is_remarkable(entry),
     )
 
 

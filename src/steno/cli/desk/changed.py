@@ -33,10 +33,10 @@ _CHANGING: Final = frozenset({"edit", "write"})
 async def diff(scene: Scene, argument: str) -> Reply:
     """Show what has changed, in all or below one path."""
     path = argument.strip()
-    workspace = scene.equipment.opened.workspace
+    workspace = scene.environment.input_setup.workspace
     complaint = ""
     try:
-        git = await Git.at(workspace)
+        git = await Git.find(workspace)
         if git is not None:
             return _reply(
                 await _by_git(git, workspace, path), "Changed since the last commit", path
@@ -61,14 +61,14 @@ def _reply(text: str, title: str, path: str) -> Reply:
 async def _by_git(git: Git, workspace: Workspace, path: str) -> str:
     """Return what differs from the last commit; before the first, every file is new."""
     if not await git.has_commits():
-        names = await git.names("--cached", "--others", path=path)
+        names = await git.list_files("--cached", "--others", path=path)
         return await asyncio.to_thread(_as_new, workspace, names, MOST_BYTES)
     said = await git.diff(path)
     tracked = said.data.decode("utf-8", "replace")
-    if said.is_cut:
+    if said.is_truncated:
         whole, _, _ = tracked.rpartition("\n")
         return f"{whole}\n[more than {MOST_BYTES:,} bytes: the rest is left out; /diff PATH shows less]\n"
-    names = await git.names("--others", path=path)
+    names = await git.list_files("--others", path=path)
     return tracked + await asyncio.to_thread(_as_new, workspace, names, MOST_BYTES - len(tracked))
 
 

@@ -31,11 +31,11 @@ _TYPEABLE: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w/=&%
 
 async def complete(scene: Scene, typed: str) -> Sequence[Candidate]:
     """Return what may be meant, the likeliest first; nothing for what is neither."""
-    servers = tuple(scene.equipment.opened.servers)
+    servers = tuple(scene.environment.input_setup.servers)
     sign, rest = typed[:1], typed[1:]
     if sign == "@":
         resources, files = await asyncio.gather(
-            _resources(servers, rest), fitting_files(scene.equipment.opened.workspace, rest)
+            _resources(servers, rest), fitting_files(scene.environment.input_setup.workspace, rest)
         )
         return [*resources, *files][:MOST]
     if sign == "/":
@@ -62,7 +62,7 @@ async def _resources(servers: Sequence[Connection], typed: str) -> list[Candidat
     meant = [one for one in servers if (one.name == name if colon else one.name.startswith(name))]
     if not typed or not meant:
         return []
-    lists = await asyncio.gather(*map(_RESOURCES.of, meant))
+    lists = await asyncio.gather(*map(_RESOURCES.get, meant))
     return [
         candidate
         for server, listed in zip(meant, lists, strict=True)
@@ -78,7 +78,7 @@ def _resource(server: str, resource: ListedResource) -> Candidate | None:
     if not uri.isprintable() or (not resource.is_template and not _TYPEABLE.fullmatch(uri)):
         return None
     about = cut(on_one_line(resource.name or resource.description), _LONGEST)
-    return Candidate(f"@{server}:{uri}", about, goes_on=resource.is_template)
+    return Candidate(f"@{server}:{uri}", about, expects_more=resource.is_template)
 
 
 # -- prompts ---------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ async def _prompts(servers: Iterable[Connection], typed: str) -> list[Candidate]
     """Return the prompts that are called so, and then those that have it in their names."""
     if " " in typed:
         return []
-    lists = await asyncio.gather(*map(_PROMPTS.of, servers))
+    lists = await asyncio.gather(*map(_PROMPTS.get, servers))
     wanted = typed.casefold()
     found = [(prompt.command[1:].casefold(), prompt) for prompts in lists for prompt in prompts]
     first = [prompt for name, prompt in found if name.startswith(wanted)]
@@ -106,4 +106,4 @@ async def _prompts(servers: Iterable[Connection], typed: str) -> list[Candidate]
 def _prompt(prompt: SlashPrompt) -> Candidate:
     needs = usage_of(prompt).removeprefix(prompt.command).strip()
     about = cut(" · ".join(filter(None, [needs, on_one_line(prompt.description)])), _LONGEST)
-    return Candidate(prompt.command, about, goes_on=bool(prompt.arguments))
+    return Candidate(prompt.command, about, expects_more=bool(prompt.arguments))

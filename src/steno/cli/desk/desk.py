@@ -80,13 +80,13 @@ async def opened_desk(
         if not start.is_new:
             going_on = await asyncio.to_thread(_going_on, store, start, passed_over.append)
         recorded = "" if going_on is None else going_on.model or ""
-        await bench.equip(await choose_model(loaded, recorded))
+        await bench.use_model(await choose_model(loaded, recorded))
         if going_on is None:
-            bench.think_of("", loaded.settings.mode)
+            bench.prepare_new_session("", loaded.settings.mode)
         else:
             go_on(going_on, start, mode)
-            bench.go_on_with(bench.read(going_on))
-        bench.note((*passed_over, *loaded.notes))
+            bench.resume(bench.read_session(going_on))
+        bench.emit_notes((*passed_over, *loaded.notes))
         yield desk
     finally:
         await desk.close()
@@ -98,7 +98,7 @@ def _store(loaded: Loaded, *, keeps: bool, is_new: bool) -> Store:
 
 def _going_on(store: Store, start: Start, tell: Callable[[str], object]) -> Conversation:
     conversation = open_session(store, start, is_shown=False, tell=tell)
-    conversation.past()  # is read here, and not when it is shown
+    conversation.entries_view()  # is read here, and not when it is shown
     return conversation
 
 
@@ -108,69 +108,69 @@ class DeskAtWork:
 
     def __init__(self, bench: Bench) -> None:
         """Take what everything here shares."""
-        self._bench = bench
-        self._work = Work(bench)
-        self._pictures = Pictures(bench.site.store)
-        self._boughs = Boughs(bench)
-        self._shelved = Shelved(bench)
-        self._commands = OwnCommands(bench, self._work, self._boughs, self._shelved)
+        self._state = bench
+        self._active_run = Work(bench)
+        self._images = Pictures(bench.config.store)
+        self._branches = Boughs(bench)
+        self._session_list = Shelved(bench)
+        self._commands = OwnCommands(bench, self._active_run, self._branches, self._session_list)
 
     # -- what there is to see ----------------------------------------------------------------
 
     @property
     def actor(self) -> str:
         """Who works here."""
-        return self._bench.actor
+        return self._state.actor
 
     @property
-    def standing(self) -> Standing:
+    def status(self) -> Standing:
         """Where things stand."""
-        return self._bench.standing
+        return self._state.status
 
     @property
     def is_running(self) -> bool:
         """Whether the agent is at work, or a command of the person is."""
-        return self._work.is_running
+        return self._active_run.is_running
 
     @property
     def is_unfinished(self) -> bool:
         """Whether the record ends in the middle."""
-        return self._work.is_unfinished
+        return self._active_run.is_unfinished
 
     @property
-    def pending(self) -> Sequence[Pending]:
+    def pending_calls(self) -> Sequence[Pending]:
         """The calls that await a decision, those that were asked about first."""
-        return self._bench.questions.pending(self._waiting().values())
+        return self._state.approvals.pending_calls(self._undecided_calls().values())
 
     @property
     def branches(self) -> Branches:
         """The tree of this session."""
-        return self._boughs
+        return self._branches
 
     @property
-    def shelf(self) -> Shelf:
+    def session_list(self) -> Shelf:
         """All sessions."""
-        return self._shelved
+        return self._session_list
 
-    def watch(self, watcher: Watcher) -> None:
+    def subscribe(self, watcher: Watcher) -> None:
         """Tell somebody what happens from now on."""
-        self._bench.watch(watcher)
+        self._state.subscribe(watcher)
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         """Return what is on record."""
-        return self._bench.conversation.past(branch) if self._bench.is_begun else ()
+        return self._state.conversation.entries_view(branch) if self._state.is_recorded else ()
 
-    def image(self, entry: str, block: int) -> ReadsImage | None:
+    def find_image(self, entry: str, block: int) -> ReadsImage | None:
         """Return what reads an image: as it was said, or as it was opened."""
-        return self._pictures.image(self._bench.conversation, entry, block)
+        return self._images.find(self._state.conversation, entry, block)
 
-    def _waiting(self) -> dict[str, ToolCall]:
+    def _undecided_calls(self) -> dict[str, ToolCall]:
         """Return the calls of this turn that nobody has decided about yet."""
-        conversation = self._bench.conversation
-        if not self._bench.is_agent_at_work:
+        conversation = self._state.conversation
+        if not self._state.is_agent_running:
             return {}
         calls = [conversation.outstanding_call(id) for id in conversation.outstanding]
-        decided = {call.id: last_decision(conversation.past(), call) for call in calls}
+        decided = {call.id: last_decision(conversation.entries_view(), call) for call in calls}
         return {
             call.id: call
             for call in calls
@@ -179,35 +179,35 @@ class DeskAtWork:
 
     # -- what can be asked for ---------------------------------------------------------------
 
-    async def say(self, words: Words) -> None:
+    async def send(self, words: Words) -> None:
         """Say something: it begins a run, or steers the one that is under way."""
-        await self._work.say(words)
+        await self._active_run.send(words)
 
-    async def shell(self, command: str) -> None:
+    async def run_shell(self, command: str) -> None:
         """Run a command of the person; returns as soon as it runs."""
-        await self._work.shell(command)
+        await self._active_run.run_shell(command)
 
     def interrupt(self) -> None:
         """Stop what is being said and done."""
-        self._work.interrupt()
+        self._active_run.interrupt()
 
     def decide(self, call_id: str, verdict: Verdict) -> None:
         """Decide about a pending call, or about one that waits behind it."""
-        self._bench.questions.decide(call_id, verdict, self._waiting())
+        self._state.approvals.decide(call_id, verdict, self._undecided_calls())
 
     async def preview(self, call: ToolCall) -> str:
         """Return what a call would do as things are now. Raises ToolFailed if it cannot succeed."""
-        questions = self._bench.questions
+        questions = self._state.approvals
         try:
-            text = replace_lone_surrogates(await self._previewed(call))
+            text = replace_lone_surrogates(await self._preview_text(call))
         except ToolFailed as exc:
-            questions.show(call, str(exc))
+            questions.record_preview(call, str(exc))
             raise
-        questions.show(call, text)
+        questions.record_preview(call, text)
         return text
 
-    async def _previewed(self, call: ToolCall) -> str:
-        tools = {tool.definition.name: tool for tool in self._bench.equipment.tools}
+    async def _preview_text(self, call: ToolCall) -> str:
+        tools = {tool.definition.name: tool for tool in self._state.environment.tools}
         tool = tools.get(call.name)
         if tool is None or tool.definition.check(call):
             return call.arguments
@@ -215,32 +215,32 @@ class DeskAtWork:
 
     def change_mode(self, mode: Mode) -> None:
         """Let the agent only plan, or act."""
-        change_mode(self._bench, mode)
+        change_mode(self._state, mode)
 
     async def change_model(self, name: str) -> Reply:
         """Let another model answer from here on; return what it will see otherwise."""
-        return await change_model(self._bench, name)
+        return await change_model(self._state, name)
 
-    async def models(self) -> Sequence[Candidate]:
+    async def list_models(self) -> Sequence[Candidate]:
         """Return the models that there are to choose from."""
-        return await unless_stopped(self._bench, list_models(self._bench.site.loaded))
+        return await unless_stopped(self._state, list_models(self._state.config.loaded_settings))
 
-    async def command(self, name: str, argument: str = "") -> Reply:
+    async def run_command(self, name: str, argument: str = "") -> Reply:
         """Do what a command asks for."""
-        return await self._commands.do(name, argument)
+        return await self._commands.run(name, argument)
 
     async def complete(self, typed: str) -> Sequence[Candidate]:
         """Return what may be meant by what was typed."""
-        return await complete(self._bench.scene, typed)
+        return await complete(self._state.command_context, typed)
 
     async def close(self) -> None:
         """Stop what runs, and let go of everything."""
-        self._bench.is_closed = True  # from here on nothing begins
-        self._bench.watch(None)
+        self._state.is_closed = True  # from here on nothing begins
+        self._state.subscribe(None)
         try:
-            await self._work.close()
+            await self._active_run.close()
         finally:  # also if nobody wants to wait for it
-            await self._bench.close()
+            await self._state.close()
 
 
 def _is_undecided(decision: Entry | None) -> bool:

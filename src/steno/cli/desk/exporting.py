@@ -42,7 +42,7 @@ _KIND: Final = re.compile(r"^session: |(?<=: )left out: |(?:: left out)? \([^)]*
 class _Wanted(NamedTuple):
     """What somebody asked for."""
 
-    word: str
+    format_name: str
     file: str
     """Empty where none was named."""
 
@@ -83,7 +83,7 @@ def _export(scene: Scene, wanted: _Wanted) -> Reply:
     # Read from the store, and without a bar for how far that is: the screen belongs to a face.
     log = Log(store.header(session), store.records(session))
     target = _target(scene.folder, wanted, log)
-    data, losses = _written(store, log, branch, wanted.word)
+    data, losses = _written(store, log, branch, wanted.format_name)
     try:
         write_file(target, data + b"\n")
     except Unwritable as exc:
@@ -91,7 +91,7 @@ def _export(scene: Scene, wanted: _Wanted) -> Reply:
     size = counted(len(data) + 1, "byte", "bytes")
     lines = [f"written: {on_one_line(str(target))} ({size})"]
     if kinds := list(summary_of(located(losses, log.path(branch)), log)):
-        lines.append(_left_out(kinds, is_kept=scene.keeps))
+        lines.append(_left_out(kinds, is_kept=scene.is_persistent))
     return Reply("\n".join(lines), title="export", form=Form.PLAIN)
 
 
@@ -117,7 +117,7 @@ def _written(store: Store, log: Log, branch: str, word: str) -> tuple[bytes, lis
 def _target(folder: Path, wanted: _Wanted, log: Log) -> Path:
     """Return the file to write, which is not there yet. Raises InvalidValue."""
     if not wanted.file:
-        return _free_name(folder, _stem(log), _SUFFIXES[wanted.word])
+        return _free_name(folder, _stem(log), _SUFFIXES[wanted.format_name])
     try:
         target = (folder / Path(wanted.file).expanduser()).resolve()
         is_there = target.exists()

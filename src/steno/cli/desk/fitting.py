@@ -44,7 +44,7 @@ class _Name(NamedTuple):
     text: str
     """As the workspace spells it; that of a folder ends with a slash."""
     folded: str
-    names: tuple[str, ...]
+    steps: tuple[str, ...]
     """The steps of the path, folded."""
 
 
@@ -56,7 +56,7 @@ async def fitting_files(workspace: Workspace, typed: str) -> list[Candidate]:
     names: Sequence[_Name] = ()
     if not wanted.startswith(("/", _HOME)):
         lists = _WITH_HIDDEN if names_hidden(wanted) else _USUAL
-        names = await lists.of(workspace)
+        names = await lists.get(workspace)
     best = await asyncio.to_thread(_chosen, workspace, names, wanted)
     return [candidate for name in best if (candidate := _candidate(name)) is not None]
 
@@ -121,7 +121,7 @@ def _inside(workspace: Workspace, wanted: str) -> list[_Name]:
             return [
                 _name(f"{typed}{entry.name}{'/' if entry.is_dir() else ''}")
                 for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)
-                if not ignored.leaves_out(entry.path, is_folder=entry.is_dir())
+                if not ignored.ignores(entry.path, is_folder=entry.is_dir())
                 and not _COMPILED.search(entry.name)
             ]
     except (OSError, ToolFailed, RuntimeError):  # the last where there is no home
@@ -138,18 +138,18 @@ def _ranked(names: Iterable[_Name], wanted: str) -> Iterator[tuple[int, int, int
     for name in names:
         rank = _rank(name, folded, steps)
         if rank is not None:
-            yield rank, len(name.names), len(name.text), name.text
+            yield rank, len(name.steps), len(name.text), name.text
 
 
 def _rank(name: _Name, wanted: str, steps: Sequence[str]) -> int | None:
     """Tell how well something fits: 0 is best, None is not at all."""
     if not wanted:
-        return 0 if len(name.names) == 1 else None
+        return 0 if len(name.steps) == 1 else None
     if name.folded.startswith(wanted):
         return None if name.folded == wanted and wanted.endswith("/") else 0
-    if _leads_through(name.names, steps):
+    if _leads_through(name.steps, steps):
         return 1
-    if len(steps) == 1 and wanted in name.names[-1]:
+    if len(steps) == 1 and wanted in name.steps[-1]:
         return 2
     return None
 
@@ -166,9 +166,9 @@ def _candidate(text: str) -> Candidate | None:
     """Return what to type for a file or a folder; None for what cannot be typed."""
     is_folder = text.endswith("/")
     if _PLAIN.fullmatch(text):
-        return Candidate(f"@{text}", goes_on=is_folder)
+        return Candidate(f"@{text}", expects_more=is_folder)
     quote = next((each for each in "\"'" if each not in text), None)
     if quote is None or not text.isprintable():
         return None
     # A folder stays open: more is typed behind it, or the quote.
-    return Candidate(f"@{quote}{text}{'' if is_folder else quote}", goes_on=is_folder)
+    return Candidate(f"@{quote}{text}{'' if is_folder else quote}", expects_more=is_folder)

@@ -58,9 +58,9 @@ class Said(NamedTuple):
     """What git printed."""
 
     data: bytes
-    is_cut: bool
+    is_truncated: bool
     status: int | None
-    complaint: str
+    stderr: str
 
 
 @final
@@ -73,7 +73,7 @@ class Git:
         self._folder = folder
 
     @classmethod
-    async def at(cls, workspace: Workspace) -> Git | None:
+    async def find(cls, workspace: Workspace) -> Git | None:
         """Return the work tree of a workspace; None where there is none, or no git.
 
         Raises Unavailable if git does not want to say: somebody else owns the folder, perhaps.
@@ -82,37 +82,37 @@ class Git:
         if env is None or git is None:
             return None
         first = cls(_command(env, git, _SETTINGS), workspace.root)
-        said = await first._ask("rev-parse", "--is-inside-work-tree")
-        if said.status and _NO_REPOSITORY not in said.complaint:
-            raise Unavailable(f"git: {said.complaint}")
+        said = await first._run("rev-parse", "--is-inside-work-tree")
+        if said.status and _NO_REPOSITORY not in said.stderr:
+            raise Unavailable(f"git: {said.stderr}")
         if said.data.strip() != b"true":
             return None
-        return cls(_command(env, git, _SETTINGS | await first._filters()), workspace.root)
+        return cls(_command(env, git, _SETTINGS | await first._filter_overrides()), workspace.root)
 
     async def diff(self, path: str) -> Said:
         """Return what differs from the last commit, in all or below one path."""
-        return await self._checked(*_DIFF, "HEAD", "--", *_narrowed(path))
+        return await self._run_checked(*_DIFF, "HEAD", "--", *_narrowed(path))
 
     async def has_commits(self) -> bool:
         """Tell whether there is a commit to compare with."""
-        return (await self._ask("rev-parse", "--verify", "--quiet", "HEAD")).status == 0
+        return (await self._run("rev-parse", "--verify", "--quiet", "HEAD")).status == 0
 
-    async def names(self, *kinds: str, path: str) -> list[str]:
+    async def list_files(self, *kinds: str, path: str) -> list[str]:
         """Return names of files here and below: `--others` are those that git does not keep."""
-        said = await self._checked(
+        said = await self._run_checked(
             "ls-files", "-z", "--exclude-standard", *kinds, "--", *_narrowed(path)
         )
         whole, _, _ = said.data.rpartition(b"\0")  # the last may be cut
         return [os.fsdecode(name) for name in whole.split(b"\0") if name]
 
-    async def _checked(self, *arguments: str) -> Said:
+    async def _run_checked(self, *arguments: str) -> Said:
         """Ask git something that it should know. Raises Unavailable."""
-        said = await self._ask(*arguments)
+        said = await self._run(*arguments)
         if said.status:
-            raise Unavailable(f"git: {said.complaint or f'it failed ({said.status})'}")
+            raise Unavailable(f"git: {said.stderr or f'it failed ({said.status})'}")
         return said
 
-    async def _ask(self, *arguments: str) -> Said:
+    async def _run(self, *arguments: str) -> Said:
         """Run git, for so long and for so much output. Raises Unavailable."""
         try:
             async with (
@@ -133,11 +133,11 @@ class Git:
         told = on_one_line(complaint.decode("utf-8", "replace"))
         return Said(data, False, process.returncode, told)
 
-    async def _filters(self) -> dict[str, str]:
+    async def _filter_overrides(self) -> dict[str, str]:
         """Return settings that undo what the repository says of filters for content."""
-        said = await self._ask(*_FILTERS)
-        if said.is_cut or said.status not in (0, _NONE):
-            raise Unavailable(f"git: its settings cannot be read: {said.complaint}")
+        said = await self._run(*_FILTERS)
+        if said.is_truncated or said.status not in (0, _NONE):
+            raise Unavailable(f"git: its settings cannot be read: {said.stderr}")
         words = said.data.decode("utf-8", "surrogateescape").split("\0")
         pairs = zip(words[::2], words[1::2], strict=False)
         names = [name for scope, name in pairs if scope in _STRANGE]

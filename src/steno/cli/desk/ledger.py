@@ -23,9 +23,9 @@ class Ledger:
     def __init__(self, price_of: Callable[[str], Price | None]) -> None:
         """Take who knows what models cost, and start with nothing."""
         self._price_of = price_of
-        self.read(())
+        self.rebuild(())
 
-    def read(self, entries: Iterable[Entry]) -> None:
+    def rebuild(self, entries: Iterable[Entry]) -> None:
         """Begin anew with the entries of a branch."""
         self.usage = Usage()
         self.context_tokens: int | None = None
@@ -36,7 +36,7 @@ class Ledger:
         """About how many tokens each message takes that is not summed up, by its entry."""
         self._total = 0
         """Of all of these."""
-        self._lead: set[str] = set()
+        self._system_entries: set[str] = set()
         """Which of them stay, whatever is summed up."""
         for entry in entries:
             self.add(entry)
@@ -47,12 +47,12 @@ class Ledger:
         if isinstance(payload, ModelChange):
             self._model = payload.new
         elif isinstance(payload, Compaction):
-            self._sum_up(entry.id, payload)
+            self._apply_compaction(entry.id, payload)
         elif message is not None:
             self._sizes[entry.id] = size = message_tokens(message, estimate_tokens)
             self._total += size
             if isinstance(message, SystemMessage):
-                self._lead.add(entry.id)
+                self._system_entries.add(entry.id)
         used = usage_in(entry)
         if used != Usage():
             self.usage += used
@@ -61,11 +61,11 @@ class Ledger:
             is_counted = used.input_tokens is not None
             self.context_tokens = used.total_tokens if is_counted else self._total
 
-    def _sum_up(self, id: str, summary: Compaction) -> None:
+    def _apply_compaction(self, id: str, summary: Compaction) -> None:
         """Let a summary count in place of what it is about."""
         ids = list(self._sizes)
         behind = ids.index(summary.through) + 1 if summary.through in self._sizes else 0
-        kept = {*self._lead, *ids[behind:]}
+        kept = {*self._system_entries, *ids[behind:]}
         self._sizes = {one: size for one, size in self._sizes.items() if one in kept}
         self._sizes[id] = estimate_tokens(summary.summary)
         self.context_tokens = self._total = sum(self._sizes.values())

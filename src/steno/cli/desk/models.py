@@ -18,7 +18,7 @@ from steno.providers.models import Model
 from steno.providers.prices import price_of
 from steno.tui.desk import Candidate
 
-_PATIENCE: Final = Patience(own_s=0.5, hosted_s=3)
+_PATIENCE: Final = Patience(local_s=0.5, hosted_s=3)
 """Somebody sits there and waits."""
 
 

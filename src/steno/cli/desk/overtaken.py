@@ -31,7 +31,7 @@ def unless_overtaken(bench: Bench) -> Generator[None]:
 
 def _is_there(bench: Bench) -> bool:
     try:
-        bench.site.store.header(bench.conversation.id)
+        bench.config.store.header(bench.conversation.id)
     except Missing:
-        return not bench.is_begun
+        return not bench.is_recorded
     return True

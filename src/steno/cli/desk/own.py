@@ -34,11 +34,11 @@ class OwnCommands:
 
     def __init__(self, bench: Bench, work: Work, boughs: Boughs, shelved: Shelved) -> None:
         """Take everything that can be asked for something."""
-        self._bench = bench
-        self._work = work
-        self._boughs = boughs
-        self._shelved = shelved
-        self._own: Mapping[str, Callable[[str], Awaitable[Reply]]] = {
+        self._state = bench
+        self._active_run = work
+        self._branches = boughs
+        self._session_list = shelved
+        self._handlers: Mapping[str, Callable[[str], Awaitable[Reply]]] = {
             "model": self._model,
             "mode": self._mode,
             "new": self._new,
@@ -52,12 +52,12 @@ class OwnCommands:
             "theme": self._theme,
         }
 
-    async def do(self, name: str, argument: str) -> Reply:
+    async def run(self, name: str, argument: str) -> Reply:
         """Do what a command asks for. Raises StenoError, Missing for one that there is not."""
-        if name in self._own:
-            return await self._own[name](argument.strip())
+        if name in self._handlers:
+            return await self._handlers[name](argument.strip())
         if name in REPLIES:
-            return await REPLIES[name](self._bench.scene, argument.strip())
+            return await REPLIES[name](self._state.command_context, argument.strip())
         if name in _OF_THE_TERMINAL:
             raise _of_the_terminal(name)
         near = advice(name, [command.name for command in COMMANDS])
@@ -65,71 +65,71 @@ class OwnCommands:
 
     async def _model(self, name: str) -> Reply:
         if not name:
-            return Reply(how_to_add_a_model(self._bench.site.loaded))
-        return await change_model(self._bench, name)
+            return Reply(how_to_add_a_model(self._state.config.loaded_settings))
+        return await change_model(self._state, name)
 
     async def _mode(self, name: str) -> Reply:
         if name:
             if name not in tuple(Mode):
                 raise InvalidValue(f"/mode: must be one of {', '.join(Mode)}")
-            change_mode(self._bench, Mode(name))
-        return Reply(f"mode {code(self._bench.conversation.mode)}")
+            change_mode(self._state, Mode(name))
+        return Reply(f"mode {code(self._state.conversation.mode)}")
 
     async def _new(self, title: str) -> Reply:
-        await self._shelved.new(title)
+        await self._session_list.new(title)
         return Reply("A new session begins with what you say next.")
 
     async def _resume(self, name: str) -> Reply:
         if not name:
             raise InvalidValue("/resume: say which session: by its id, or last")
-        await self._shelved.resume(name)
-        return Reply(f"Goes on with {code(self._bench.conversation.id)}.")
+        await self._session_list.resume(name)
+        return Reply(f"Goes on with {code(self._state.conversation.id)}.")
 
     async def _rename(self, title: str) -> Reply:
-        await self._shelved.rename_this(title)
-        return Reply(f"This session is called {escaped(self._bench.title)}.")
+        await self._session_list.rename_current(title)
+        return Reply(f"This session is called {escaped(self._state.title)}.")
 
     async def _fork(self, name: str) -> Reply:
-        return Reply(f"Goes on in the branch {code(self._boughs.fork(name))}.")
+        return Reply(f"Goes on in the branch {code(self._branches.fork(name))}.")
 
     async def _label(self, text: str) -> Reply:
-        last = self._last_said()
+        last = self._last_message()
         if last is None:
             raise Missing("/label: nothing has been said yet")
-        self._boughs.label(last.id, text)
+        self._branches.label(last.id, text)
         return Reply(f"The last message is called {escaped(text)}.")
 
-    def _last_said(self) -> Entry | None:
-        said = reversed(self._bench.conversation.past())
+    def _last_message(self) -> Entry | None:
+        said = reversed(self._state.conversation.entries_view())
         return next((entry for entry in said if entry.message is not None), None)
 
     async def _retry(self, _: str) -> Reply:
-        last, is_open = self._last_said(), bool(self._bench.conversation.outstanding)
-        await self._work.retry()
+        last, is_open = self._last_message(), bool(self._state.conversation.outstanding)
+        await self._active_run.retry()
         # Behind a call nothing is said again: what was begun goes on.
         goes_on = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))
         return Reply("Goes on." if goes_on else "Tries again.")
 
     async def _compact(self, _: str) -> Reply:
-        if self._bench.equipment.found.vendor == OFFLINE:
+        if self._state.environment.model_selection.vendor == OFFLINE:
             raise StenoError(
                 "/compact: the offline assistant cannot sum up what was said; "
                 "choose a model that can with /model"
             )
-        entry = await self._work.compact()
+        entry = await self._active_run.compact()
         if entry is None or not isinstance(entry.payload, Compaction):
             return Reply("Nothing was summed up.")
         return Reply(entry.payload.summary, "summary: this is what the model sees from here on")
 
     async def _permissions(self, argument: str) -> Reply:
-        bench = self._bench
+        bench = self._state
         with unless_overtaken(bench):
-            return await permissions(bench.scene, argument, lambda one: bench.tell(Recorded(one)))
+            return await permissions(bench.command_context, argument, lambda one: bench.emit(Recorded(one)))
 
     async def _theme(self, name: str) -> Reply:
         if not name:
             raise _of_the_terminal("theme")
-        return Reply(how_to_keep("theme", name, self._bench.site.loaded), form=Form.PLAIN)
+        return Reply(how_to_keep("theme", name, self._state.config.loaded_settings), form=Form.PLAIN)
 
 
 def _of_the_terminal(name: str) -> StenoError:

@@ -27,8 +27,8 @@ class _Early(NamedTuple):
 
     message: UserMessage
     policy: Steering
-    noted: Mapping[str, Any] | None
-    asks: bool
+    audit: Mapping[str, Any] | None
+    wants_answer: bool
 
 
 @final
@@ -49,30 +49,30 @@ class PatientAgent:
         `begin` puts the session on record, if it was only thought of, and returns its conversation.
         """
         self._conversation = conversation
-        self._equipped = equipped
+        self._current_environment = equipped
         self._begin = begin
         self._runner = runner
         self._wait = wait
         self._is_expected = False
-        self._is_stopped = False
+        self._is_interrupted = False
         """Whether the run that is expected was interrupted."""
         self._waiting: asyncio.Task[None] | None = None
-        self._early: list[_Early] = []
-        self._equipment = equipped()
-        self._agent = self._made()
+        self._queued: list[_Early] = []
+        self._environment = equipped()
+        self._agent = self._create_agent()
 
-    def _made(self) -> Agent:
-        return self._equipment.agent_for(self._conversation, runner=self._runner)
+    def _create_agent(self) -> Agent:
+        return self._environment.agent_for(self._conversation, runner=self._runner)
 
-    def _renew(self) -> None:
+    def _refresh_agent(self) -> None:
         """Let a run that begins have the session on record, and the tools that have come since."""
-        conversation, equipment = self._begin(), self._equipped()
+        conversation, equipment = self._begin(), self._current_environment()
         is_as_before = (
-            conversation is self._conversation and equipment.tools == self._equipment.tools
+            conversation is self._conversation and equipment.tools == self._environment.tools
         )
         if not is_as_before and not self._agent.is_running:
-            self._conversation, self._equipment = conversation, equipment
-            self._agent = self._made()
+            self._conversation, self._environment = conversation, equipment
+            self._agent = self._create_agent()
 
     @property
     def is_waiting(self) -> bool:
@@ -86,7 +86,7 @@ class PatientAgent:
 
     def expect_run(self) -> None:
         """Let a run that is about to begin be steered and interrupted from here on."""
-        self._is_expected, self._is_stopped = True, False
+        self._is_expected, self._is_interrupted = True, False
 
     async def run(
         self, prompt: UserMessage | None, *, watch: Watch, origin: str | None = None
@@ -96,18 +96,18 @@ class PatientAgent:
         Raises StenoError if it is interrupted before: nothing is on record then.
         """
         try:
-            await self._have_waited()
-            self._renew()
-            return await self._agent.run(prompt, watch=partial(self._hear, watch), origin=origin)
+            await self._await_tools()
+            self._refresh_agent()
+            return await self._agent.run(prompt, watch=partial(self._forward_event, watch), origin=origin)
         finally:
-            self._is_expected = self._is_stopped = False
-            self._early.clear()
+            self._is_expected = self._is_interrupted = False
+            self._queued.clear()
 
-    async def _have_waited(self) -> None:
+    async def _await_tools(self) -> None:
         """Wait for tools. Raises StenoError if it was interrupted, be it before or when it was over."""
         self._is_expected = True
         self._waiting = asyncio.create_task(self._wait())
-        if self._is_stopped:
+        if self._is_interrupted:
             self._waiting.cancel()
         try:
             await self._waiting
@@ -117,21 +117,21 @@ class PatientAgent:
                 # Whoever leaves finds on record what was said: the run ends as soon as it has begun.
                 task.cancel()
                 return
-            self._is_stopped = True
+            self._is_interrupted = True
         finally:
             self._waiting, self._is_expected = None, False
-        if self._is_stopped:
+        if self._is_interrupted:
             raise StenoError(UNSAID)
 
-    def _hear(self, watch: Watch, event: LoopEvent) -> None:
-        while self._early:  # the run has begun, and can be steered
-            message, policy, noted, asks = self._early.pop(0)
+    def _forward_event(self, watch: Watch, event: LoopEvent) -> None:
+        while self._queued:  # the run has begun, and can be steered
+            message, policy, noted, asks = self._queued.pop(0)
             self._agent.steer(message, policy, noted=noted, asks=asks)
         watch(event)
 
     async def compact(self, *, watch: Watch) -> Entry | None:
         """Let the model sum up what was said so far; see `Agent.compact`."""
-        self._renew()
+        self._refresh_agent()
         return await self._agent.compact(watch=watch)
 
     def steer(
@@ -143,22 +143,22 @@ class PatientAgent:
         asks: bool = True,
     ) -> None:
         """Say something while a run is under way, or is to be. Raises StenoError if there is none."""
-        if self._is_expected or self._early:
+        if self._is_expected or self._queued:
             # There is nothing yet that it could interrupt.
             due = Steering.AFTER_CALLS if policy is Steering.INTERRUPT else policy
-            self._early.append(_Early(message, due, noted, asks))
+            self._queued.append(_Early(message, due, noted, asks))
         else:
             self._agent.steer(message, policy, noted=noted, asks=asks)
 
     def withdraw(self) -> tuple[UserMessage, ...]:
         """Take back what was said while a run is under way and has not been heard yet."""
-        early = [one.message for one in self._early if one.asks]
-        self._early = [one for one in self._early if not one.asks]
+        early = [one.message for one in self._queued if one.wants_answer]
+        self._queued = [one for one in self._queued if not one.wants_answer]
         return (*early, *self._agent.withdraw())
 
     def interrupt(self) -> None:
         """Stop what is being said and done, or what is waited for. Nothing happens if idle."""
-        self._is_stopped = self._is_expected
+        self._is_interrupted = self._is_expected
         if self._waiting is not None:
             self._waiting.cancel()
         self._agent.interrupt()

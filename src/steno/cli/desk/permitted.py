@@ -94,7 +94,7 @@ async def _revoke(scene: Scene, text: str, tell: Callable[[Entry], object]) -> s
     rule, scope = wanted
     whom: list[str] = []
     if scope in (None, Scope.SESSION):
-        recorded = scene.equipment.gate.revoke(rule, scene.conversation, actor=scene.actor)
+        recorded = scene.environment.gate.revoke(rule, scene.conversation, actor=scene.actor)
         for entry in recorded:
             tell(entry)
         if recorded or rule in of_session:
@@ -120,21 +120,21 @@ def _elsewhere(scene: Scene, rule: Rule) -> str:
     """Say where a rule stands that is not allowed where somebody wants to take it back."""
     if rule in (of_session := _of_session(scene)):
         return f"it is in this session: /permissions revoke {of_session.index(rule) + 1}"
-    if rule in scene.equipment.settings.allow:
-        return f"it is a setting ({', '.join(scene.loaded.origins.get('allow', ()))})"
+    if rule in scene.environment.settings.allow:
+        return f"it is a setting ({', '.join(scene.loaded_settings.origins.get('allow', ()))})"
     return "/permissions shows which are"
 
 
 def _settings_file(scene: Scene) -> str:
     """Return where rules can be written down: for all projects, or for this one."""
-    return on_one_line(str(scene.loaded.user_file or scene.loaded.project_file))
+    return on_one_line(str(scene.loaded_settings.user_file or scene.loaded_settings.project_file))
 
 
 # -- telling ---------------------------------------------------------------------------------
 
 
 def _told(scene: Scene, of_session: Sequence[Rule]) -> str:
-    settings, mode = scene.equipment.settings, scene.conversation.mode
+    settings, mode = scene.environment.settings, scene.conversation.mode
     limits = (
         "No rule allows more than both of these do:\n\n"
         f"- mode {code(mode)}: {_listed(MODES[mode])}\n"
@@ -161,17 +161,17 @@ def _for_good(scene: Scene) -> list[str]:
         return [f"Nothing is allowed for good: {escaped(str(exc))}"]
     origin = f"in {code(str(grants.file))}"
     return [
-        _section(f"Allowed for {SCOPES[Scope.PROJECT]}", kept.of(grants.folder), origin),
+        _section(f"Allowed for {SCOPES[Scope.PROJECT]}", kept.rules_for(grants.folder), origin),
         _section(f"Allowed for {SCOPES[Scope.USER]}", kept.user, origin),
     ]
 
 
 def _of_session(scene: Scene) -> tuple[Rule, ...]:
-    return scene.equipment.gate.session_rules(scene.conversation)
+    return scene.environment.gate.session_rules(scene.conversation)
 
 
 def _origins(scene: Scene, setting: str) -> str:
-    return ", ".join(map(code, scene.loaded.origins.get(setting, ())))
+    return ", ".join(map(code, scene.loaded_settings.origins.get(setting, ())))
 
 
 def _section(

@@ -25,17 +25,17 @@ class Pictures:
     def __init__(self, store: Store) -> None:
         """Take where large images lie."""
         self._store = store
-        self._opened: dict[tuple[str, int], Image] = {}
+        self._resolved: dict[tuple[str, int], Image] = {}
         """What the references of the branch turned out to be: by their entry, and their block."""
-        self._read: tuple[int, Entry | None] = (0, None)
+        self._scanned: tuple[int, Entry | None] = (0, None)
         """How many entries of the branch were read, and the last of them."""
 
-    def image(self, conversation: Conversation, entry: str, block: int) -> ReadsImage | None:
+    def find(self, conversation: Conversation, entry: str, block: int) -> ReadsImage | None:
         """Return what reads an image of an entry; None where it is not at hand."""
         with suppress(LogError):  # whoever draws can do nothing about a store that fails
             payload = conversation.entry(entry).payload
             if isinstance(payload, Message) and block < len(payload.content):
-                opened = self._opened_in(conversation).get((entry, block))
+                opened = self._resolved_in(conversation).get((entry, block))
                 source = _held_by(payload.content[block]) or _held_by(opened)
                 return None if source is None else partial(self._read_source, source)
         return None
@@ -47,21 +47,21 @@ class Pictures:
             return self._store.blob(source.sha256)
         return None
 
-    def _opened_in(self, conversation: Conversation) -> dict[tuple[str, int], Image]:
+    def _resolved_in(self, conversation: Conversation) -> dict[tuple[str, int], Image]:
         """Read what is new in the branch; all of it in another one, or after a rewind."""
-        entries, (count, last) = conversation.past(), self._read
+        entries, (count, last) = conversation.entries_view(), self._scanned
         if count > len(entries) or (count and entries[count - 1] is not last):
-            self._opened, count = {}, 0
+            self._resolved, count = {}, 0
         for number in range(count, len(entries)):
             found = entries[number].payload
             if isinstance(found, Resolution):
                 shown = next((one for one in found.content if isinstance(one, Image)), None)
                 if shown is not None:
-                    self._opened[found.target, found.block] = shown
+                    self._resolved[found.target, found.block] = shown
                 else:
-                    self._opened.pop((found.target, found.block), None)
-        self._read = (len(entries), entries[-1] if entries else None)
-        return self._opened
+                    self._resolved.pop((found.target, found.block), None)
+        self._scanned = (len(entries), entries[-1] if entries else None)
+        return self._resolved
 
 
 def _held_by(block: Block | None) -> ImageBlob | ImageData | None:

@@ -23,7 +23,7 @@ from steno.tui.desk import Pending
 class _Open(NamedTuple):
     """A question that somebody waits for."""
 
-    question: Question
+    request: Question
     answer: asyncio.Future[Verdict]
 
 
@@ -31,14 +31,14 @@ class _Ahead(NamedTuple):
     """What was decided before it was asked."""
 
     call: ToolCall
-    verdict: Verdict
-    seen: str | None
+    decision: Verdict
+    preview: str | None
     """What the call would do, as the person has read it; None where they read only the call."""
 
-    def answers(self, question: Question) -> bool:
+    def applies_to(self, question: Question) -> bool:
         """Tell whether it was decided about just this."""
-        is_as_seen = self.seen is None or self.seen == question.preview
-        return self.call == question.call and (is_as_seen or not self.verdict.allowed)
+        is_as_seen = self.preview is None or self.preview == question.preview
+        return self.call == question.call and (is_as_seen or not self.decision.allowed)
 
 
 @final
@@ -47,12 +47,12 @@ class Questions:
 
     def __init__(self, changed: Callable[[], None]) -> None:
         """Take whom to tell that something else is pending now."""
-        self._changed = changed
+        self._on_change = changed
         self._open: dict[str, _Open] = {}
         self._answered: set[str] = set()
         """What has an answer that whoever asked has not heard yet."""
-        self._ahead: dict[str, _Ahead] = {}
-        self._seen: dict[str, tuple[ToolCall, str]] = {}
+        self._early: dict[str, _Ahead] = {}
+        self._previews: dict[str, tuple[ToolCall, str]] = {}
         """What the person has read about calls that are not asked about yet."""
 
     async def ask(self, question: Question) -> Verdict:
@@ -60,22 +60,22 @@ class Questions:
         call = question.call
         answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._open[call.id] = _Open(question, answer)
-        ahead = self._ahead.pop(call.id, None)
-        if ahead is not None and ahead.answers(question):
-            self._answer(call.id, ahead.verdict)
-        self._changed()
+        ahead = self._early.pop(call.id, None)
+        if ahead is not None and ahead.applies_to(question):
+            self._resolve(call.id, ahead.decision)
+        self._on_change()
         try:
             return await answer
         finally:
             self._answered.discard(call.id)
             if self._open.pop(call.id, None) is not None:
-                self._changed()
+                self._on_change()
 
-    def pending(self, waiting: Iterable[ToolCall]) -> list[Pending]:
+    def pending_calls(self, waiting: Iterable[ToolCall]) -> list[Pending]:
         """Return what is asked, and behind it the calls that wait for their turn meanwhile."""
-        asked = [Pending(one.question.call, one.question) for one in self._open.values()]
+        asked = [Pending(one.request.call, one.request) for one in self._open.values()]
         known = self._open.keys() | self._answered
-        verdicts = {id: one.verdict for id, one in self._ahead.items()}
+        verdicts = {id: one.decision for id, one in self._early.items()}
         behind = [
             Pending(call, None, verdicts.get(call.id))
             for call in waiting
@@ -83,9 +83,9 @@ class Questions:
         ]
         return [*asked, *behind]
 
-    def show(self, call: ToolCall, text: str) -> None:
+    def record_preview(self, call: ToolCall, text: str) -> None:
         """Take note of what the person reads about a call that is not asked about yet."""
-        self._seen[call.id] = (call, text)
+        self._previews[call.id] = (call, text)
 
     def decide(self, call_id: str, verdict: Verdict, waiting: Mapping[str, ToolCall]) -> None:
         """Answer a question, or keep the answer for when it is asked.
@@ -97,18 +97,18 @@ class Questions:
         """
         one = self._open.get(call_id)
         if one is None:
-            is_due = bool(self._open or self._answered or call_id in self._ahead)
+            is_due = bool(self._open or self._answered or call_id in self._early)
             if not is_due or call_id in self._answered or call_id not in waiting:
                 raise Missing("approval: no call of this id awaits a decision")
             call = waiting[call_id]
-            about, seen = self._seen.get(call_id, (call, None))
-            self._ahead[call_id] = _Ahead(call, verdict, seen if about == call else None)
+            about, seen = self._previews.get(call_id, (call, None))
+            self._early[call_id] = _Ahead(call, verdict, seen if about == call else None)
         else:
-            granted_by(verdict, one.question)  # is refused here, and not when nobody looks
-            self._answer(call_id, verdict)
-        self._changed()
+            granted_by(verdict, one.request)  # is refused here, and not when nobody looks
+            self._resolve(call_id, verdict)
+        self._on_change()
 
-    def _answer(self, call_id: str, verdict: Verdict) -> None:
+    def _resolve(self, call_id: str, verdict: Verdict) -> None:
         answer = self._open.pop(call_id).answer
         self._answered.add(call_id)
         if not answer.done():  # else whoever asked was stopped, and has not noticed yet
@@ -116,10 +116,10 @@ class Questions:
 
     def forget(self, call_id: str) -> None:
         """Drop what was decided about a call that has its result: its id may come again."""
-        self._ahead.pop(call_id, None)
-        self._seen.pop(call_id, None)
+        self._early.pop(call_id, None)
+        self._previews.pop(call_id, None)
 
     def forget_all(self) -> None:
         """Drop everything that was decided and not asked: the run is over."""
-        self._ahead.clear()
-        self._seen.clear()
+        self._early.clear()
+        self._previews.clear()

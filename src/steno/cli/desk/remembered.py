@@ -34,27 +34,27 @@ class Remembered(Generic[K, T]):
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take whom to ask, which raises nothing."""
-        self._ask = ask
-        self._holds_s = holds_s
-        self._patience_s = patience_s
+        self._loader = ask
+        self._max_age_s = holds_s
+        self._max_wait_s = patience_s
         self._now = now
-        self._asked: WeakKeyDictionary[K, _Asked[T]] = WeakKeyDictionary()
+        self._tasks: WeakKeyDictionary[K, _Asked[T]] = WeakKeyDictionary()
 
-    async def of(self, about: K) -> tuple[T, ...]:
+    async def get(self, about: K) -> tuple[T, ...]:
         """Return what is known by now; nothing as long as there is no answer."""
-        asked = self._asked.get(about)
-        if asked is None or not self._counts(asked):
-            task = asyncio.create_task(self._answer(about))
-            asked = self._asked[about] = _Asked(task, self._now())
+        asked = self._tasks.get(about)
+        if asked is None or not self._is_fresh(asked):
+            task = asyncio.create_task(self._load(about))
+            asked = self._tasks[about] = _Asked(task, self._now())
         # Who stops waiting does not stop the question.
-        await asyncio.wait({asked.task}, timeout=self._patience_s)
+        await asyncio.wait({asked.task}, timeout=self._max_wait_s)
         is_answered = asked.task.done() and not asked.task.cancelled()
         return asked.task.result() if is_answered else ()
 
-    def _counts(self, asked: _Asked[T]) -> bool:
+    def _is_fresh(self, asked: _Asked[T]) -> bool:
         if asked.task.get_loop() is not asyncio.get_running_loop() or asked.task.cancelled():
             return False
-        return not asked.task.done() or self._now() - asked.since < self._holds_s
+        return not asked.task.done() or self._now() - asked.since < self._max_age_s
 
-    async def _answer(self, about: K) -> tuple[T, ...]:
-        return await self._ask(about)
+    async def _load(self, about: K) -> tuple[T, ...]:
+        return await self._loader(about)

@@ -14,11 +14,11 @@ from steno.store import Store
 class Scene(NamedTuple):
     """Everything around a session, as it is now."""
 
-    loaded: Loaded
+    loaded_settings: Loaded
     folder: Path
     store: Store
-    keeps: bool
+    is_persistent: bool
     """Whether the store lasts; else everything is gone in the end."""
-    equipment: Equipment
+    environment: Equipment
     conversation: Conversation
     actor: str

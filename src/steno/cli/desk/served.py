@@ -33,14 +33,14 @@ _PROMPTS: Final = (Column("prompt"), Column("description"))
 
 async def mcp(scene: Scene, argument: str) -> Reply:
     """Tell of all servers, or what one of them offers. Raises Missing, ServerFailed."""
-    servers, name = scene.equipment.opened.servers, argument.strip()
+    servers, name = scene.environment.input_setup.servers, argument.strip()
     if name:
         spec = servers.specs.get(name)
         if spec is not None and spec.problem == NOT_TRUSTED and not spec.disabled:
             raise ServerFailed(f"mcp {name}: {NOT_TRUSTED}; {_how_to_trust(scene)}")
         return Reply(await _offers(servers, name), f"MCP server {name}")
     told = await asyncio.gather(*[_told(servers, spec) for spec in servers.specs.values()])
-    problems = [f"- {escaped(note)}" for note in scene.equipment.opened.notes]
+    problems = [f"- {escaped(note)}" for note in scene.environment.input_setup.notes]
     parts = ["\n".join(told) if told else "No MCP server is set up."]
     if problems:
         parts.append("\n".join(["**To know**", "", *problems]))
@@ -85,10 +85,10 @@ async def _counts(server: Connection) -> _Counts:
 
 
 def _how_to_add(scene: Scene) -> str:
-    own = scene.loaded.user_file
+    own = scene.loaded_settings.user_file
     table_of_own = "" if own is None else f", or as `[mcp_servers.time]` to {code(str(own))}"
     return (
-        f"To add one, write it to {code(str(scene.loaded.project / FILE_NAME))}{table_of_own}, "
+        f"To add one, write it to {code(str(scene.loaded_settings.project / FILE_NAME))}{table_of_own}, "
         f"and start again:\n\n```json\n{_EXAMPLE}\n```"
     )
 
@@ -96,15 +96,15 @@ def _how_to_add(scene: Scene) -> str:
 def _not_trusted(scene: Scene) -> list[str]:
     """Say that the project's own file does not count and how it would, unless a note does."""
     way_out = _how_to_trust(scene)
-    is_told = any(way_out in note for note in scene.equipment.opened.notes)
-    if scene.loaded.trusts_project or is_told:
+    is_told = any(way_out in note for note in scene.environment.input_setup.notes)
+    if scene.loaded_settings.trusts_project or is_told:
         return []
-    file = code(str(scene.loaded.project / FILE_NAME))
+    file = code(str(scene.loaded_settings.project / FILE_NAME))
     return [f"This project is {NOT_TRUSTED}, so nothing in {file} is started; {escaped(way_out)}."]
 
 
 def _how_to_trust(scene: Scene) -> str:
-    return how_to_trust(scene.loaded.project, scene.loaded.user_file)
+    return how_to_trust(scene.loaded_settings.project, scene.loaded_settings.user_file)
 
 
 # -- what one of them offers -----------------------------------------------------------------

@@ -54,17 +54,17 @@ class Shown:
 
     def __init__(self, tell: Callable[[str], None], most: int = MOST_SHOWN) -> None:
         """Take whoever is to hear it."""
-        self._tell = tell
-        self._left = most
+        self._emit = tell
+        self._remaining = most
 
     def __call__(self, text: str) -> None:
         """Take what it prints next."""
-        if self._left <= 0:
+        if self._remaining <= 0:
             return
-        shown = text[: self._left]
-        self._left -= len(text)
+        shown = text[: self._remaining]
+        self._remaining -= len(text)
         gap = "\n[... there is more, which is not shown while it runs ...]\n"
-        self._tell(shown if self._left > 0 else f"{shown}{gap}")
+        self._emit(shown if self._remaining > 0 else f"{shown}{gap}")
 
 
 async def run_shell(command: str, folder: Path, tell: Callable[[str], None]) -> Ran:

@@ -29,23 +29,23 @@ class Shelved:
 
     def __init__(self, bench: Bench) -> None:
         """Take the desk's store, and the session at hand."""
-        self._bench = bench
+        self._state = bench
 
-    async def sessions(self, search: str = "") -> Sequence[Kept]:
+    async def summaries(self, search: str = "") -> Sequence[Kept]:
         """Return them, the latest first; those that hold all the words, where there are any.
 
         What cannot be read is not among them, and the person is told so.
         """
         troubles = Troubles()
-        listed = await asyncio.to_thread(self._listed, search.strip(), troubles)
-        self._bench.note(
+        listed = await asyncio.to_thread(self._read_summaries, search.strip(), troubles)
+        self._state.emit_notes(
             f"session {on_one_line(id)}: it cannot be read; `steno verify {on_one_line(id)}` tells why"
             for id in troubles.sessions
         )
         return listed
 
-    def _listed(self, search: str, troubles: Troubles) -> list[Kept]:
-        store = self._bench.site.store
+    def _read_summaries(self, search: str, troubles: Troubles) -> list[Kept]:
+        store = self._state.config.store
         snippets: dict[str, str] | None = None
         if search:
             headers = headers_of(store, troubles)
@@ -60,11 +60,11 @@ class Shelved:
             is_shown=False,
         )
         return [
-            self._kept(summary, (snippets or {}).get(summary.header.id, ""))
+            self._build_summary(summary, (snippets or {}).get(summary.header.id, ""))
             for summary in summaries
         ]
 
-    def _kept(self, summary: Summary, snippet: str) -> Kept:
+    def _build_summary(self, summary: Summary, snippet: str) -> Kept:
         folder = folder_of(summary.header)
         return Kept(
             id=summary.header.id,
@@ -73,34 +73,34 @@ class Shelved:
             branches=len(summary.branches),
             changed_at=changed_at(summary),
             folder=folder,
-            is_here=folder == str(self._bench.site.folder),
+            is_in_this_folder=folder == str(self._state.config.folder),
             snippet=snippet,
         )
 
     async def new(self, title: str = "") -> None:
         """Begin another session with what is said next."""
-        bench = self._bench
-        async with bench.turn:
+        bench = self._state
+        async with bench.lock:
             bench.check_idle()
-            bench.think_of(title.strip(), bench.conversation.mode)
-            bench.move()
+            bench.prepare_new_session(title.strip(), bench.conversation.mode)
+            bench.emit_branch_changed()
 
     async def resume(self, session: str) -> None:
         """Go on with a session: by its id, the beginning of it, or `last`."""
-        bench = self._bench
-        async with bench.turn:
+        bench = self._state
+        async with bench.lock:
             bench.check_idle()
-            opened = await asyncio.to_thread(self._opened, session.strip())
-            await bench.equip_as_recorded(opened.conversation.model)
-            bench.go_on_with(opened)
-            bench.move()
+            opened = await asyncio.to_thread(self._read_stored, session.strip())
+            await bench.use_recorded_model(opened.conversation.model)
+            bench.resume(opened)
+            bench.emit_branch_changed()
 
-    def _opened(self, name: str) -> OnRecord:
+    def _read_stored(self, name: str) -> OnRecord:
         """Read all that it takes to go on: what cannot be read leaves everything as it was."""
-        return self._bench.read(self._bench.site.store.open(self._find(name)))
+        return self._state.read_session(self._state.config.store.open(self._find(name)))
 
     def _find(self, name: str) -> str:
-        return find_session(self._bench.site.store, name, is_shown=False)
+        return find_session(self._state.config.store, name, is_shown=False)
 
     async def rename(self, session: str, title: str) -> None:
         """Give a session another title."""
@@ -108,26 +108,26 @@ class Shelved:
         if not title:
             raise InvalidValue("rename: the title is blank; say what the session is about")
         id = await asyncio.to_thread(self._find, session)
-        await asyncio.to_thread(self._bench.site.store.rename, id, title)
-        if id == self._bench.conversation.id:
-            self._bench.title = title
+        await asyncio.to_thread(self._state.config.store.rename, id, title)
+        if id == self._state.conversation.id:
+            self._state.title = title
 
-    async def rename_this(self, title: str) -> None:
+    async def rename_current(self, title: str) -> None:
         """Give the session at hand another title, begun or not."""
-        if self._bench.is_begun:
-            await self.rename(self._bench.conversation.id, title)
+        if self._state.is_recorded:
+            await self.rename(self._state.conversation.id, title)
         else:
-            self._bench.title = title.strip()
+            self._state.title = title.strip()
 
     async def delete(self, session: str) -> None:
         """Remove a session for good, and what only it referred to; not the one at hand."""
         id = await asyncio.to_thread(self._find, session)
-        if id == self._bench.conversation.id:
+        if id == self._state.conversation.id:
             raise StenoError("session: it is the one at hand; /new or /resume another one before")
         await asyncio.to_thread(self._remove, id)
 
     def _remove(self, id: str) -> None:
-        store = self._bench.site.store
+        store = self._state.config.store
         store.remove(id)
         with suppress(LogError, InvalidDocument):  # what lies beside it goes another time
             store.collect_garbage()

@@ -29,14 +29,14 @@ def change_mode(bench: Bench, mode: Mode) -> None:
     """Let the agent only plan, or act; it counts from the next decision on."""
     with unless_overtaken(bench):
         entry = set_mode(bench.conversation, mode)
-    if entry is not None and bench.is_begun:
-        bench.tell(Recorded(entry))
+    if entry is not None and bench.is_recorded:
+        bench.emit(Recorded(entry))
 
 
 async def unless_stopped(bench: Bench, looking: Coroutine[Any, Any, T]) -> T:
     """Look for models. Raises StenoError if that is stopped: nothing has changed then."""
-    refusal = f"/model: interrupted; {bench.equipment.found.name} answers as before"
-    return await bench.turn.unless_stopped(looking, refusal)
+    refusal = f"/model: interrupted; {bench.environment.model_selection.name} answers as before"
+    return await bench.lock.run_cancellable(looking, refusal)
 
 
 async def change_model(bench: Bench, name: str) -> Reply:
@@ -45,15 +45,15 @@ async def change_model(bench: Bench, name: str) -> Reply:
     As long as it is looked for, that can be stopped. That it answers is recorded when it is asked
     something.
     """
-    async with bench.turn:
+    async with bench.lock:
         bench.check_idle()
-        looking = find_model(name, vendors=bench.site.loaded.settings.providers)
+        looking = find_model(name, vendors=bench.config.loaded_settings.settings.providers)
         with naming(name, "/model"):
             found = await unless_stopped(bench, looking)
-        if found.name == bench.equipment.found.name:
+        if found.name == bench.environment.model_selection.name:
             return Reply(f"{code(found.name)} answers already.")
-        await bench.equip(found)
-        lines = await asyncio.to_thread(_differences, bench) if bench.is_begun else []
+        await bench.use_model(found)
+        lines = await asyncio.to_thread(_differences, bench) if bench.is_recorded else []
     shown = [f"- {escaped(line)}" for line in lines[:_MOST_LINES]]
     if len(lines) > len(shown):
         shown.append(f"- and {counted(len(lines) - len(shown), 'more', 'more')}")
@@ -64,12 +64,12 @@ async def change_model(bench: Bench, name: str) -> Reply:
 
 
 def _differences(bench: Bench) -> list[str]:
-    store, equipment = bench.site.store, bench.equipment
+    store, equipment = bench.config.store, bench.environment
     log = Log(store.header(bench.conversation.id), store.records(bench.conversation.id))
     vendors = equipment.settings.providers
     try:
         return seen_otherwise(
-            store, log, equipment.found.name, vendors=vendors, target=equipment.target
+            store, log, equipment.model_selection.name, vendors=vendors, target=equipment.target
         )
     except InvalidRequest:  # there is nothing yet that it could see
         return []

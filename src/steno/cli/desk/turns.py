@@ -24,15 +24,15 @@ class Turns:
     def __init__(self) -> None:
         """Let it be nobody's turn."""
         self._lock = asyncio.Lock()
-        self._stops = 0
+        self._cancel_count = 0
         """How often everything was stopped."""
         self._jobs: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> None:
         """Wait for a turn. Raises StenoError if everything was stopped meanwhile."""
-        stops = self._stops
+        stops = self._cancel_count
         await self._lock.acquire()
-        if stops != self._stops:
+        if stops != self._cancel_count:
             self._lock.release()
             raise StenoError(UNSAID)
 
@@ -42,9 +42,9 @@ class Turns:
         """Let the next one begin."""
         self._lock.release()
 
-    async def unless_stopped(self, job: Coroutine[Any, Any, T], refusal: str = UNSAID) -> T:
+    async def run_cancellable(self, job: Coroutine[Any, Any, T], refusal: str = UNSAID) -> T:
         """Do something that can be stopped, and return what came of it. Raises StenoError if so."""
-        stops, task = self._stops, asyncio.create_task(job)
+        stops, task = self._cancel_count, asyncio.create_task(job)
         self._jobs.add(task)
         try:
             done = await task
@@ -55,12 +55,12 @@ class Turns:
             raise StenoError(refusal) from None
         finally:
             self._jobs.discard(task)
-        if stops != self._stops:  # just when it was done
+        if stops != self._cancel_count:  # just when it was done
             raise StenoError(refusal)
         return done
 
-    def stop(self) -> None:
+    def cancel_all(self) -> None:
         """Refuse who waits for a turn, and stop what can be stopped."""
-        self._stops += 1
+        self._cancel_count += 1
         for task in self._jobs:
             task.cancel()

@@ -70,9 +70,9 @@ def _sums(turns: list[Turn]) -> str:
 
 def _context(scene: Scene, entries: Sequence[Entry]) -> str:
     """Say how much of what the model can read at once is taken."""
-    room = scene.equipment.target.context_tokens
+    room = scene.environment.target.context_tokens
     ledger = Ledger(price_of)
-    ledger.read(entries)
+    ledger.rebuild(entries)
     taken = ledger.context_tokens
     can = "nobody says how much it can read" if room is None else f"it can read {room:,}"
     if taken is None:

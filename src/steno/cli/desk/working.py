@@ -42,7 +42,7 @@ class _Behind(NamedTuple):
     """What was said during a run."""
 
     message: UserMessage
-    words: Words
+    prompt: Words
     """As it was typed."""
     origin: str | None
 
@@ -52,7 +52,7 @@ class _TakenBack(NamedTuple):
 
     conversation: Conversation
     prompt: UserMessage
-    behind: Sequence[_Behind]
+    steered: Sequence[_Behind]
 
 
 def _answer(begun: asyncio.Future[str], trouble: str) -> None:
@@ -67,118 +67,118 @@ class Work:
 
     def __init__(self, bench: Bench) -> None:
         """Take what it works on; nothing runs yet."""
-        self._bench = bench
+        self._state = bench
         self._run: asyncio.Task[Any] | None = None
         self._command: asyncio.Task[None] | None = None
-        self._begun: asyncio.Future[str] | None = None
+        self._started: asyncio.Future[str] | None = None
         """Of the last run: done when it is taken; else it says why not."""
-        self._is_heard = False
+        self._has_events = False
         """Whether anything has come of the last run."""
-        self._said: Words | None = None
+        self._prompt: Words | None = None
         """What the last run began with, as it was typed; None where it only goes on."""
         self._steered: list[_Behind] = []
         """What was said during this run."""
-        self._taken_back: _TakenBack | None = None
+        self._returned: _TakenBack | None = None
         """What came back last, for who tries again."""
 
     @property
     def is_running(self) -> bool:
         """Whether anything is under way."""
-        return self._bench.is_agent_at_work or self._bench.is_shell_at_work
+        return self._state.is_agent_running or self._state.is_shell_running
 
     @property
     def is_unfinished(self) -> bool:
         """Whether the record ends in the middle, and nobody is at work on it."""
-        bench = self._bench
-        if not bench.is_begun or bench.is_agent_at_work:
+        bench = self._state
+        if not bench.is_recorded or bench.is_agent_running:
             return False
-        last = self._last_said()
+        last = self._last_message()
         is_answered = last is None or isinstance(last.payload, (AssistantMessage, SystemMessage))
-        return bool(bench.conversation.outstanding) or not is_answered or self._unsent is not None
+        return bool(bench.conversation.outstanding) or not is_answered or self._unsent_prompt is not None
 
     # -- the agent ---------------------------------------------------------------------------
 
-    async def say(self, words: Words) -> None:
+    async def send(self, words: Words) -> None:
         """Begin a run with what a person says, or steer the one that is under way."""
-        bench = self._bench
-        async with bench.turn:
+        bench = self._state
+        async with bench.lock:
             bench.check_open()
-            said = await bench.turn.unless_stopped(self._read(words))
+            said = await bench.lock.run_cancellable(self._read_prompt(words))
             bench.check_open()
-            if bench.is_agent_at_work and said.message is not None:
+            if bench.is_agent_running and said.message is not None:
                 self._steer(_Behind(said.message, words, said.origin))
             else:
-                bench.check_room(said.text)
-                self._said = words
+                bench.check_prompt_size(said.text)
+                self._prompt = words
                 await self._start(said.message, said.origin)
             for text in said.notes:
-                bench.tell(Notice(NoticeCode.INPUT, text))
+                bench.emit(Notice(NoticeCode.INPUT, text))
 
     def _steer(self, said: _Behind) -> None:
-        steering = self._bench.equipment.settings.steering
-        self._bench.agent.steer(said.message, steering, noted={"origin": said.origin})
+        steering = self._state.environment.settings.steering
+        self._state.agent.steer(said.message, steering, noted={"origin": said.origin})
         self._steered.append(said)
 
-    async def _read(self, words: Words) -> saying.Said:
-        equipment = self._bench.equipment
+    async def _read_prompt(self, words: Words) -> saying.Said:
+        equipment = self._state.environment
         if not words.text.strip() and not words.images:
             raise InvalidValue("say what to do, as in: What does this project do?")
         read = saying.Words(words.text, images=words.images)
         mode = equipment.settings.image_mode
         try:
-            return await saying.read_words(read, equipment.opened, mode, place="image")
+            return await saying.read_words(read, equipment.input_setup, mode, place="image")
         except OSError as exc:
             raise InvalidValue(f"image: {exc.filename}: {exc.strerror or exc}") from exc
 
     async def retry(self) -> None:
         """Say again what could not be sent, and what came back with it, or go on with the record."""
-        bench = self._bench
-        async with bench.turn:
+        bench = self._state
+        async with bench.lock:
             bench.check_idle()
-            unsent = self._unsent
+            unsent = self._unsent_prompt
             if unsent is not None:
-                self._said = words_of(unsent.message, unsent.noted)
-                behind = self._came_back_with(unsent.message)
-                await self._start(unsent.message, unsent.noted.get("origin"), behind)
+                self._prompt = words_of(unsent.message, unsent.audit)
+                behind = self._steered_with(unsent.message)
+                await self._start(unsent.message, unsent.audit.get("origin"), behind)
                 return
             if not self.is_unfinished:
-                self._leave_broken_answer()
-            self._said = None
+                self._rewind_cut_off_answer()
+            self._prompt = None
             await self._start(None)
 
-    def _came_back_with(self, prompt: UserMessage) -> Sequence[_Behind]:
+    def _steered_with(self, prompt: UserMessage) -> Sequence[_Behind]:
         """Return what came back with a prompt; nothing, if that was another."""
-        back = self._taken_back
-        if back is None or back.conversation is not self._bench.conversation:
+        back = self._returned
+        if back is None or back.conversation is not self._state.conversation:
             return ()
-        return back.behind if back.prompt == prompt else ()
+        return back.steered if back.prompt == prompt else ()
 
-    def _leave_broken_answer(self) -> None:
+    def _rewind_cut_off_answer(self) -> None:
         """Go back behind what was asked, if the answer was cut off. Raises Missing if not."""
-        last = self._last_said()
+        last = self._last_message()
         payload = None if last is None else last.payload
         is_broken = isinstance(payload, AssistantMessage) and payload.stop_reason in _NOT_WHOLE
         if last is None or last.parent is None or not is_broken:
             raise Missing("retry: everything that was said has been answered; say something else")
-        with unless_overtaken(self._bench):
-            go_back(self._bench.conversation, last.parent)
-        self._bench.move()
+        with unless_overtaken(self._state):
+            go_back(self._state.conversation, last.parent)
+        self._state.emit_branch_changed()
 
     async def compact(self) -> Entry | None:
         """Let the model sum up what was said so far; return the entry, None if there is none."""
-        bench = self._bench
-        async with bench.turn:
+        bench = self._state
+        async with bench.lock:
             bench.check_idle()
-            if not bench.is_begun:
+            if not bench.is_recorded:
                 return None
-            bench.is_agent_at_work = True
-            summing_up = asyncio.create_task(bench.agent.compact(watch=bench.tell))
+            bench.is_agent_running = True
+            summing_up = asyncio.create_task(bench.agent.compact(watch=bench.emit))
             self._run = summing_up
             try:
                 with unless_overtaken(bench):
                     return await summing_up
             finally:
-                self._rest()
+                self._set_idle()
 
     async def _start(
         self,
@@ -191,142 +191,142 @@ class Work:
         Raises StenoError if it fails before anything has come of it: nothing was said then. For
         servers nobody is kept waiting: words that wait for them and are not said come back.
         """
-        self._bench.is_agent_at_work = True
-        self._bench.agent.expect_run()
+        self._state.is_agent_running = True
+        self._state.agent.expect_run()
         for one in behind:
             self._steer(one)
-        self._is_heard = False
-        self._begun = begun = asyncio.get_running_loop().create_future()
-        self._run = asyncio.create_task(self._let_work(message, origin, begun))
+        self._has_events = False
+        self._started = begun = asyncio.get_running_loop().create_future()
+        self._run = asyncio.create_task(self._run_agent(message, origin, begun))
         self._run.add_done_callback(lambda _: _answer(begun, UNSAID))
         if trouble := await begun:
             raise StenoError(trouble)
 
-    async def _let_work(
+    async def _run_agent(
         self, message: UserMessage | None, origin: str | None, begun: asyncio.Future[str]
     ) -> None:
         trouble = ""
         try:
-            if self._bench.ask_for_tools():
+            if self._state.start_mcp():
                 _answer(begun, "")
-            with unless_overtaken(self._bench):
-                await self._bench.agent.run(message, watch=self._hear, origin=origin)
+            with unless_overtaken(self._state):
+                await self._state.agent.run(message, watch=self._on_event, origin=origin)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
             trouble = str(exc) or type(exc).__name__
         finally:
             unsaid: tuple[Words, ...] = ()
             if self._run is asyncio.current_task():  # else the next run has begun already
-                first = [] if self._is_heard or self._said is None else [self._said]
-                unsaid = (*first, *[one.words for one in self._withdrawn()])
-                self._rest()
+                first = [] if self._has_events or self._prompt is None else [self._prompt]
+                unsaid = (*first, *[one.prompt for one in self._withdraw_pending()])
+                self._set_idle()
             if not begun.done():
                 begun.set_result(trouble)
             elif trouble:
                 if unsaid:
-                    self._bench.tell(Returned(unsaid))
-                self._bench.tell(Trouble(trouble))
+                    self._state.emit(Returned(unsaid))
+                self._state.emit(Trouble(trouble))
 
-    def _withdrawn(self) -> list[_Behind]:
+    def _withdraw_pending(self) -> list[_Behind]:
         """Take back what was said during this run and not heard; return it as it was said."""
-        unheard = self._bench.agent.withdraw()
+        unheard = self._state.agent.withdraw()
         back, heard = list[_Behind](), list[_Behind]()
         for one in self._steered:
-            is_unheard = not self._is_heard or any(one.message is other for other in unheard)
+            is_unheard = not self._has_events or any(one.message is other for other in unheard)
             (back if is_unheard else heard).append(one)
         self._steered = heard
         return back
 
-    def _hear(self, event: LoopEvent) -> None:
-        self._is_heard = True
-        if self._begun is not None and not self._begun.done():
-            self._begun.set_result("")
+    def _on_event(self, event: LoopEvent) -> None:
+        self._has_events = True
+        if self._started is not None and not self._started.done():
+            self._started.set_result("")
         if isinstance(event, RunEnded):
-            self._end()
+            self._finish_run()
         elif isinstance(event, CallEnded):
-            self._bench.questions.forget(event.call.id)
-        self._bench.tell(event)
+            self._state.approvals.forget(event.call.id)
+        self._state.emit(event)
 
-    def _end(self) -> None:
+    def _finish_run(self) -> None:
         """Give back a prompt that could not be opened, with what was held behind it."""
-        unsent, behind = self._unsent, self._withdrawn()
-        first = [] if unsent is None or self._said is None else [self._said]
+        unsent, behind = self._unsent_prompt, self._withdraw_pending()
+        first = [] if unsent is None or self._prompt is None else [self._prompt]
         if unsent is not None:
-            self._taken_back = _TakenBack(self._bench.conversation, unsent.message, behind)
-        self._rest()
+            self._returned = _TakenBack(self._state.conversation, unsent.message, behind)
+        self._set_idle()
         if first or behind:
-            self._bench.tell(Returned((*first, *[one.words for one in behind])))
+            self._state.emit(Returned((*first, *[one.prompt for one in behind])))
 
-    def _rest(self) -> None:
-        self._bench.is_agent_at_work = False
-        self._bench.questions.forget_all()
+    def _set_idle(self) -> None:
+        self._state.is_agent_running = False
+        self._state.approvals.forget_all()
         self._steered.clear()
 
     @property
-    def _unsent(self) -> Unsent | None:
-        return find_unsent(self._bench.conversation) if self._bench.is_begun else None
+    def _unsent_prompt(self) -> Unsent | None:
+        return find_unsent(self._state.conversation) if self._state.is_recorded else None
 
-    def _last_said(self) -> Entry | None:
+    def _last_message(self) -> Entry | None:
         """Return the last message of the branch, but for what a person's own commands printed."""
         said = (
             entry
-            for entry in reversed(self._bench.conversation.past())
+            for entry in reversed(self._state.conversation.entries_view())
             if entry.message is not None and SHELL not in (entry.audit or {})
         )
         return next(said, None)
 
     # -- commands of the person --------------------------------------------------------------
 
-    async def shell(self, command: str) -> None:
+    async def run_shell(self, command: str) -> None:
         """Run a command; what it prints goes on record as said by the person."""
-        bench = self._bench
-        async with bench.turn:
+        bench = self._state
+        async with bench.lock:
             bench.check_open()
             if not command.strip():
                 raise InvalidValue("shell: say which command to run, as in !git status")
-            if bench.is_shell_at_work:
+            if bench.is_shell_running:
                 raise StenoError("shell: your last command still runs; interrupt it, or wait")
-            is_amidst = bench.is_agent_at_work and not bench.agent.is_waiting
+            is_amidst = bench.is_agent_running and not bench.agent.is_waiting
             if bench.conversation.outstanding and not is_amidst:
                 raise StenoError("shell: calls of the last turn await their results; /retry first")
-            bench.is_shell_at_work = True
-            bench.tell(ShellStarted(command))
+            bench.is_shell_running = True
+            bench.emit(ShellStarted(command))
             if _ONLY_CD.fullmatch(command):
-                folder = shown_folder(str(bench.site.folder))
+                folder = shown_folder(str(bench.config.folder))
                 told = (
                     f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
                 )
-                bench.tell(Notice(NoticeCode.INPUT, told))
+                bench.emit(Notice(NoticeCode.INPUT, told))
             self._command = asyncio.create_task(self._run_command(command))
             await asyncio.sleep(0)  # from here on it can be interrupted
 
     async def _run_command(self, command: str) -> None:
-        bench = self._bench
-        heard = Heard(Shown(lambda text: bench.tell(ShellOutput(text))))
+        bench = self._state
+        heard = Heard(Shown(lambda text: bench.emit(ShellOutput(text))))
         status: int | None = None
         try:
             try:
-                ran = await run_shell(command, bench.site.folder, heard.add)
+                ran = await run_shell(command, bench.config.folder, heard.add)
             except asyncio.CancelledError:  # by us: it is on record how far it came
                 ran = Ran(None, "\n".join(filter(None, [heard.text.rstrip("\n"), _STOPPED])))
             status = ran.status
             with unless_overtaken(bench):
-                self._record(command, ran)
+                self._record_shell(command, ran)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
-            bench.tell(Trouble(str(exc) or type(exc).__name__))
+            bench.emit(Trouble(str(exc) or type(exc).__name__))
         finally:
-            bench.is_shell_at_work = False
-            bench.tell(ShellEnded(status))
+            bench.is_shell_running = False
+            bench.emit(ShellEnded(status))
 
-    def _record(self, command: str, ran: Ran) -> None:
-        bench = self._bench
+    def _record_shell(self, command: str, ran: Ran) -> None:
+        bench = self._state
         message = ChatMessage.user(replace_lone_surrogates(f"$ {command}\n{ran.output}"))
         noted = {SHELL: command} | ({} if ran.status is None else {STATUS: ran.status})
-        if bench.is_agent_at_work and bench.agent.is_running:
+        if bench.is_agent_running and bench.agent.is_running:
             bench.agent.steer(message, noted=noted, asks=False)
             return
-        bench.begin()
+        bench.ensure_recorded()
         audit = {"actor": bench.actor, **noted}
-        bench.tell(Recorded(bench.conversation.append(message, audit=audit)))
+        bench.emit(Recorded(bench.conversation.append(message, audit=audit)))
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -336,18 +336,18 @@ class Work:
         What was said and not heard is taken back before, or the run would go on because of it. What
         is still being read, or waits for its turn, is refused to who said it.
         """
-        bench = self._bench
-        bench.turn.stop()
-        if bench.is_agent_at_work:
+        bench = self._state
+        bench.lock.cancel_all()
+        if bench.is_agent_running:
             if not bench.agent.is_waiting:  # else it comes back with what it was said behind
-                self._take_back()
+                self._return_pending()
             bench.agent.interrupt()
-        if self._command is not None and bench.is_shell_at_work:
+        if self._command is not None and bench.is_shell_running:
             self._command.cancel()
 
-    def _take_back(self) -> None:
-        if unheard := self._withdrawn():
-            self._bench.tell(Returned(tuple([one.words for one in unheard])))
+    def _return_pending(self) -> None:
+        if unheard := self._withdraw_pending():
+            self._state.emit(Returned(tuple([one.prompt for one in unheard])))
 
     async def close(self) -> None:
         """Stop everything, and wait for it; who was told often enough is not waited for.

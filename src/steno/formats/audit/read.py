@@ -55,7 +55,7 @@ def decode(data: bytes) -> Imported:
     entries: list[Entry] = []
     for group in grouped(rows, context):
         entries.append(entry_of(group, context))
-        context.note(entries[-1].payload)
+        context.add(entries[-1].payload)
     kept = {name: value.decode() for name, value in members.items()}
     header = Header(id=new_id(), about={NAME: kept} if kept else None)
     return Imported(header, in_line(entries))
@@ -150,7 +150,7 @@ def _is_verdict(row: Row, context: Context) -> bool:
     if row.kind != Kind.ASSISTANT_ACTION:
         return False
     name = string_at(row.message.get("tool_name"), f"{row.place}.message.tool_name")
-    return context.verdict(_call_id(row), name or "") == (row.decision, row.audit)
+    return context.decision_for(_call_id(row), name or "") == (row.decision, row.audit)
 
 
 # -- entries ---------------------------------------------------------------------------------
@@ -197,9 +197,9 @@ def _extras(row: Row) -> dict[str, Any] | None:
     """Return what others say beyond our names."""
     words = _WORDS.get(row.kind, row.message.keys())  # of another type, all is kept as it is
     rest = {name: value for name, value in row.message.items() if name not in words}
-    kept = json_at(rest, f"{row.place}.message").thaw()
+    kept = json_at(rest, f"{row.place}.message").to_dict()
     if row.rest:
-        kept[AROUND] = json_at(row.rest, row.place).thaw()
+        kept[AROUND] = json_at(row.rest, row.place).to_dict()
     return {NAME: kept} if kept else None
 
 
@@ -247,7 +247,7 @@ def _result(row: Row, context: Context, extras: dict[str, Any] | None) -> ToolRe
     if message.get("success", b"null") not in (b"null", b"false" if has_failed else b"true"):
         raise InvalidDocument(f"{place}.success: must be true in a tool_result, else false")
     shown = string_at(message.get("tool_name"), f"{place}.tool_name") or ""
-    call_id = string_at(message.get("tool_id"), f"{place}.tool_id") or context.unanswered(shown)
+    call_id = string_at(message.get("tool_id"), f"{place}.tool_id") or context.find_unanswered(shown)
     if call_id is None:
         raise InvalidDocument(f"{place}.tool_id: must name the call that is answered")
     content: tuple[Text, ...]
@@ -260,7 +260,7 @@ def _result(row: Row, context: Context, extras: dict[str, Any] | None) -> ToolRe
         content, details = _said(message.get("result", b"null"))
     return ToolResultMessage(
         tool_call_id=call_id,
-        tool_name=context.own_tool(call_id, shown),
+        tool_name=context.own_tool_name(call_id, shown),
         content=content,
         outcome=Outcome.ERROR if has_failed else Outcome.OK,
         details=details,
@@ -283,6 +283,6 @@ def details_of(raw: bytes) -> dict[str, Any] | None:
     """Return a result that is JSON as details; None if it cannot be read."""
     try:
         found = raw if raw.startswith(b"{") else b'{"result":' + raw + b"}"
-        return JsonObject.parse(found).thaw()
+        return JsonObject.parse(found).to_dict()
     except InvalidValue:
         return None

@@ -41,7 +41,7 @@ class Context:
         self._calls: dict[str, AnyToolCall] = {}
         self._outstanding: dict[str, AnyToolCall] = {}
 
-    def note(self, payload: Payload) -> None:
+    def add(self, payload: Payload) -> None:
         """Go on to the next entry."""
         if isinstance(payload, AssistantMessage):
             for call in payload.tool_calls:
@@ -49,7 +49,7 @@ class Context:
         elif isinstance(payload, ToolResultMessage):
             self._outstanding.pop(payload.tool_call_id, None)
 
-    def verdict(self, call_id: str, tool_name: str) -> Verdict | None:
+    def decision_for(self, call_id: str, tool_name: str) -> Verdict | None:
         """Return what is shown beside an action, if somebody decided about it."""
         approval = self._approvals.get(call_id)
         decision = None if approval is None else _DECISIONS.get(approval.status)
@@ -59,18 +59,18 @@ class Context:
         said = {name: text for name, text in about.items() if text is not None}
         return Verdict(decision, JsonObject({"tool": tool_name, **said}))
 
-    def shown_tool(self, result: ToolResultMessage) -> str:
+    def displayed_tool_name(self, result: ToolResultMessage) -> str:
         """Return the tool of a result, by the name that its call shows."""
         call = self._calls.get(result.tool_call_id)
         is_ours = call is not None and call.name == result.tool_name
         return outside_name(call) if call is not None and is_ours else result.tool_name
 
-    def own_tool(self, call_id: str, shown: str) -> str:
+    def own_tool_name(self, call_id: str, shown: str) -> str:
         """Return our name for the tool of a result."""
         call = self._calls.get(call_id)
         return call.name if call is not None and outside_name(call) == shown else shown
 
-    def unanswered(self, tool_name: str) -> str | None:
+    def find_unanswered(self, tool_name: str) -> str | None:
         """Find the call that a result without an id answers: the first of its tool."""
         for id, call in self._outstanding.items():
             if not tool_name or outside_name(call) == tool_name:

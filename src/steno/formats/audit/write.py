@@ -52,12 +52,12 @@ _NOTHING: Final = write({})
 def encode(header: Header, entries: Sequence[Entry]) -> Exported:
     """Write the entries of a branch; what the plain shape does not say stands beside it."""
     losses = Losses(NAME, {})
-    losses.of_header(header)
+    losses.add_header(header)
     context = Context(entry.payload for entry in entries)
     rows: list[bytes] = []
     for entry in entries:
         rows += _written(entry, context)
-        context.note(entry.payload)
+        context.add(entry.payload)
     around = put_back({}, (header.about or {}).get(NAME)) or {}
     return Exported(write_object(around | {"entries": write_array(rows)}), losses.result())
 
@@ -133,14 +133,14 @@ def _verdict(message: Object, context: Context) -> Verdict | None:
     """Return what was decided about an action."""
     if message["type"] != write(Kind.ASSISTANT_ACTION):
         return None
-    return context.verdict(_text(message["tool_id"]), _text(message["tool_name"]))
+    return context.decision_for(_text(message["tool_id"]), _text(message["tool_name"]))
 
 
 def _extras(entry: Entry) -> dict[str, Any]:
     """Return what others said beyond our names."""
     payload = entry.payload
     found = (payload.extras or {}).get(NAME) if isinstance(payload, Sendable) else None
-    return found.thaw() if isinstance(found, JsonObject) else {}
+    return found.to_dict() if isinstance(found, JsonObject) else {}
 
 
 def _with_others(message: Object, extras: dict[str, Any]) -> bytes:
@@ -193,7 +193,7 @@ def _result(message: ToolResultMessage, context: Context) -> Object:
     members: Object = {
         "type": write(kind),
         "tool_id": write(message.tool_call_id),
-        "tool_name": write(context.shown_tool(message)),
+        "tool_name": write(context.displayed_tool_name(message)),
         "success": write(not message.is_error),
     }
     if message.is_error:

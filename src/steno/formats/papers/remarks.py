@@ -31,27 +31,27 @@ class Remarks:
         self._numbers = numbers
         self._tools = tools_by_call(entries)
 
-    def of(self, entry: Entry) -> Told:
+    def describe(self, entry: Entry) -> Told:
         """Return what an entry says that is no message."""
-        return told_of(entry, number=self._number, call=self._call, found=self._found)
+        return told_of(entry, number=self._entry_number, call=self._call_name, found=self._describe_resolution)
 
-    def unsaid(self, payload: Payload) -> list[str]:
+    def omitted_fields(self, payload: Payload) -> list[str]:
         """Return what a payload holds that is no message, and nobody is told."""
         untold = _UNTOLD.get(type(payload), _UNKNOWN)
-        return [name for name, _ in payload.set_fields() if name in untold]
+        return [name for name, _ in payload.non_default_fields() if name in untold]
 
-    def _number(self, entry_id: str) -> str:
+    def _entry_number(self, entry_id: str) -> str:
         number = self._numbers.get(entry_id)
         return "#?" if number is None else f"#{number}"
 
-    def _call(self, call_id: str) -> str:
+    def _call_name(self, call_id: str) -> str:
         return f"{on_one_line(self._tools.get(call_id, 'a call'))} ({on_one_line(call_id)})"
 
-    def _found(self, resolution: Resolution) -> Told:
-        place = f"{self._pointer(resolution)} in {self._number(resolution.target)}"
+    def _describe_resolution(self, resolution: Resolution) -> Told:
+        place = f"{self._reference_name(resolution)} in {self._entry_number(resolution.target)}"
         return Told(f"{place}: {resolution.status}", printable(resolution.error or ""))
 
-    def _pointer(self, resolution: Resolution) -> str:
+    def _reference_name(self, resolution: Resolution) -> str:
         entry = self._entries.get(resolution.target)
         message = None if entry is None else entry.message
         blocks = () if message is None else message.content

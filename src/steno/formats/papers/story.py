@@ -63,11 +63,11 @@ class Part(NamedTuple):
     """What people call the entry: #12."""
     kind: str
     """Who speaks (`user`, `assistant`, `tool_result`, `system`), or what else it is."""
-    head: str
+    title: str
     is_message: bool
     facts: tuple[str, ...]
     """When, by whom, how many tokens."""
-    passages: tuple[Passage, ...]
+    sections: tuple[Passage, ...]
 
 
 class Decision(NamedTuple):
@@ -87,9 +87,9 @@ class Story(NamedTuple):
     title: str
     facts: tuple[tuple[str, str], ...]
     """What is known of the whole, by its name."""
-    parts: tuple[Part, ...]
+    entries: tuple[Part, ...]
     decisions: tuple[Decision, ...]
-    spent: tuple[tuple[str, str], ...]
+    usage_by_model: tuple[tuple[str, str], ...]
     """The tokens of each model, in words; the model may be unknown."""
     losses: tuple[Loss, ...]
     """What the story does not tell."""

@@ -99,18 +99,18 @@ def tell(
     """Tell what happened on a branch; images of more bytes than that are only named."""
     telling = _Telling(entries, place, most_image_bytes)
     losses = Losses("", _WORDS)
-    losses.of_header(header, frozenset({"id", "created_at", "title", "cloned_from"}))
+    losses.add_header(header, frozenset({"id", "created_at", "title", "cloned_from"}))
     if entries:
-        losses.note("entries", "left out: their ids and digests")
+        losses.add("entries", "left out: their ids and digests")
     for number, entry in enumerate(entries):
-        losses.leave_out(f"entries[{number}]", telling.unsaid(entry, losses))
+        losses.add_omitted(f"entries[{number}]", telling.omitted_fields(entry, losses))
     spent = spent_by_model(entries, lambda _: None)
     return Story(
         title=on_one_line(header.title or "") or f"Session {on_one_line(header.id)}",
         facts=tuple(_facts(header, entries, place)),
-        parts=tuple(map(telling.part, entries)),
+        entries=tuple(map(telling.build_entry, entries)),
         decisions=tuple(telling.decisions()),
-        spent=tuple([(on_one_line(name), tokens(one.usage)) for name, one in spent.items()]),
+        usage_by_model=tuple([(on_one_line(name), tokens(one.usage)) for name, one in spent.items()]),
         losses=losses.result(),
     )
 
@@ -147,18 +147,18 @@ class _Telling:
         self._tools = tools_by_call(entries)
         by_position = {entry.id: number for number, entry in enumerate(entries, start=1)}
         self._numbers = {**by_position, **place.numbers}
-        self._remarks = Remarks(entries, self._numbers)
+        self._describer = Remarks(entries, self._numbers)
 
-    def part(self, entry: Entry) -> Part:
+    def build_entry(self, entry: Entry) -> Part:
         message = entry.message
         kind = str(entry.payload.__struct_config__.tag)
         return Part(
             number=self._numbers[entry.id],
             kind=kind,
-            head=self._head(entry, kind),
+            title=self._entry_title(entry, kind),
             is_message=message is not None,
             facts=tuple(_facts_of(entry)),
-            passages=tuple(self._aside(entry) if message is None else self._passages(message)),
+            sections=tuple(self._other_sections(entry) if message is None else self._message_sections(message)),
         )
 
     def decisions(self) -> Iterator[Decision]:
@@ -174,10 +174,10 @@ class _Telling:
                     on_one_line(payload.reason or ""),
                 )
 
-    def _head(self, entry: Entry, kind: str) -> str:
+    def _entry_title(self, entry: Entry, kind: str) -> str:
         message = entry.message
         if message is None:
-            return f"{kind.replace('_', ' ')}: {self._remarks.of(entry).line}"
+            return f"{kind.replace('_', ' ')}: {self._describer.describe(entry).summary}"
         if not isinstance(message, ToolResultMessage):
             return _HEADS[type(message)]
         tool = ", ".join(map(on_one_line, tools_of(entry, self._tools))) or "a call"
@@ -186,9 +186,9 @@ class _Telling:
 
     # -- what is said ------------------------------------------------------------------------
 
-    def _passages(self, message: Message) -> Iterator[Passage]:
+    def _message_sections(self, message: Message) -> Iterator[Passage]:
         if isinstance(message, ToolResultMessage):
-            yield from self._result(message)
+            yield from self._result_sections(message)
             return
         for block in message.content:
             if isinstance(block, Text) and isinstance(message, AssistantMessage):
@@ -196,13 +196,13 @@ class _Telling:
             elif isinstance(block, Text) and isinstance(message, SystemMessage):
                 yield Listing(_PROMPT, printable(block.text), is_folded=True)
             else:
-                yield from self._block(block)
+                yield from self._block_sections(block)
         if isinstance(message, AssistantMessage) and (stopped := unusual_stop(message)):
             yield Remark(stopped)
 
-    def _result(self, result: ToolResultMessage) -> Iterator[Passage]:
+    def _result_sections(self, result: ToolResultMessage) -> Iterator[Passage]:
         for block in result.content:
-            yield from [_listing("", block.text)] if isinstance(block, Text) else self._block(block)
+            yield from [_listing("", block.text)] if isinstance(block, Text) else self._block_sections(block)
         diff = (result.details or {}).get("diff")
         if isinstance(diff, str) and diff.strip():
             yield _listing("what changed", diff, "diff")
@@ -212,7 +212,7 @@ class _Telling:
         if failure is not None and failure.traceback:
             yield _listing("traceback", failure.traceback)
 
-    def _block(self, block: Block) -> Iterator[Passage]:
+    def _block_sections(self, block: Block) -> Iterator[Passage]:
         match block:
             case Text():
                 yield Said(printable(block.text))
@@ -223,7 +223,7 @@ class _Telling:
                 if isinstance(block, InvalidToolCall):
                     yield Remark(f"nobody can run this: {on_one_line(block.reason)}")
             case Image():
-                yield self._picture(block)
+                yield self._image_section(block)
             case FileReference() | Resource():
                 yield Remark(f"points at {name_of(block)}")
                 if isinstance(block, Resource) and block.text:
@@ -233,7 +233,7 @@ class _Telling:
             case _:
                 assert_never(block)
 
-    def _picture(self, image: Image) -> Picture:
+    def _image_section(self, image: Image) -> Picture:
         if self._is_shown(image) and isinstance(image.source, ImageData):
             return Picture(name_of(image), image.mime_type or "", image.source.data)
         is_missing = isinstance(image.source, ImageBlob)  # else it would be here
@@ -249,18 +249,18 @@ class _Telling:
 
     # -- everything else ---------------------------------------------------------------------
 
-    def _aside(self, entry: Entry) -> Iterator[Passage]:
-        if words := self._remarks.of(entry).words:
+    def _other_sections(self, entry: Entry) -> Iterator[Passage]:
+        if words := self._describer.describe(entry).text:
             yield Said(words)
         for block in getattr(entry.payload, "content", ()):  # what was found in its place
-            yield from [_listing("", block.text)] if isinstance(block, Text) else self._block(block)
+            yield from [_listing("", block.text)] if isinstance(block, Text) else self._block_sections(block)
 
-    def unsaid(self, entry: Entry, losses: Losses) -> list[str]:
+    def omitted_fields(self, entry: Entry, losses: Losses) -> list[str]:
         """Return what an entry holds and a story does not."""
         message, payload = entry.message, entry.payload
-        names = self._remarks.unsaid(payload) if message is None else losses.of_message(message)
+        names = self._describer.omitted_fields(payload) if message is None else losses.omitted_of_message(message)
         for number, block in enumerate(getattr(payload, "content", ())):
-            if isinstance(block, Image) and losses.has_words_for(block):
+            if isinstance(block, Image) and losses.supports_block(block):
                 names += [] if self._is_shown(block) else [f"content[{number}] (image)"]
         if entry.unknown and entry.is_understood:
             names.append("unknown members")

@@ -105,7 +105,7 @@ class _Reader:
 
     def _read_other(self, row: Row) -> None:
         if row.kind != "system" or not row.text().strip():
-            self._drafts.append(_Draft(row, row.other()))
+            self._drafts.append(_Draft(row, row.to_other_payload()))
             return
         message = SystemMessage((Text(row.text()),))
         if self._prompt is None:

@@ -126,7 +126,7 @@ class Row:
             tool_name=name or "",
         )
 
-    def other(self) -> Payload:
+    def to_other_payload(self) -> Payload:
         """Return what is no message: an entry of ours, or a row that only others understand."""
         theirs = Opaque(kind=self.kind, raw=self.raw.decode(), origin=NAME)
         try:

@@ -58,13 +58,13 @@ class _Audit(Struct):
 def encode(header: Header, entries: Sequence[Entry]) -> Exported:
     """Write an array of rows; those that were read are written as they were."""
     losses = Losses(NAME, _WORDS)
-    losses.of_header(header)
+    losses.add_header(header)
     rows: list[bytes] = []
     moved: list[tuple[int, bytes]] = []
     for number, entry in enumerate(entries):
         plain = rows_of(entry)
         kept = _kept(entry, len(plain))
-        losses.leave_out(f"entries[{number}]", _unsaid(entry, plain, losses))
+        losses.add_omitted(f"entries[{number}]", _unsaid(entry, plain, losses))
         for columns, note in zip(plain, kept, strict=True):
             row = write_object(put_back(columns, note.columns) or columns)
             if note.at is None:
@@ -93,11 +93,11 @@ def _unsaid(entry: Entry, rows: list[Object], losses: Losses) -> list[str]:
     """Return what of an entry has no words in a row."""
     if not rows:
         return [str(entry.payload.__struct_config__.tag)]
-    names = losses.of_entry(entry)
+    names = losses.omitted_of_entry(entry)
     message = entry.message
     if message is None:
         return names
-    names += losses.of_message(message)
+    names += losses.omitted_of_message(message)
     if isinstance(message, ToolResultMessage) and message.outcome not in _OUTCOMES:
         names.append(f"outcome ({message.outcome}, told as an error)")
     is_joined = isinstance(message, (UserMessage, ToolResultMessage))

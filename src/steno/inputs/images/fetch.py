@@ -90,19 +90,19 @@ async def fetch_image(
         name = without_secrets(address.url) or "image"
         rule = await permitted(viewer, "fetch", Capability.NETWORK, address.url, name=name)
         allowed[rule] = None
-        viewer.say(f"fetching {name}")
+        viewer.report_progress(f"fetching {name}")
         began = loop.time()
         try:
             async with asyncio.timeout(left_s):
                 await _check_place(address, before, names)
                 found = await _ask(address, transport, limits.most_bytes)
         except TimeoutError as exc:
-            raise address.failed(f"took longer than {limits.most_s:g} s") from exc
+            raise address.error(f"took longer than {limits.most_s:g} s") from exc
         if isinstance(found, bytes):
             return Fetched(found, ", ".join(allowed))
         left_s -= loop.time() - began
         before, address = address, _redirected(address, found)
-    raise _address_of(url).failed(f"was redirected more than {limits.most_redirects} times")
+    raise _address_of(url).error(f"was redirected more than {limits.most_redirects} times")
 
 
 # -- addresses -------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class _Address(NamedTuple):
     url: str
 
     @property
-    def names_itself(self) -> bool:
+    def is_literal(self) -> bool:
         """Whether it says where it leads, so that no other machine has a say in that."""
         return self.host == "localhost" or _ip(self.host) is not None
 
@@ -125,7 +125,7 @@ class _Address(NamedTuple):
         """Whether it says that it leads into a network of our own."""
         return self.host == "localhost" or not _is_public(self.host)
 
-    def failed(self, rule: str) -> ToolFailed:
+    def error(self, rule: str) -> ToolFailed:
         """Return an error that keeps the query to itself: it may hold a key."""
         return ToolFailed(f"{without_secrets(self.url) or self.host}: {rule}")
 
@@ -161,9 +161,9 @@ def _redirected(address: _Address, location: str) -> _Address:
     try:
         target = _address_of(urljoin(address.url, location))
     except (ToolFailed, ValueError):
-        raise address.failed("redirects to something that is no plain address") from None
+        raise address.error("redirects to something that is no plain address") from None
     if address.scheme == "https" and target.scheme != "https":
-        raise address.failed("redirects from https to http, where anybody could change the answer")
+        raise address.error("redirects from https to http, where anybody could change the answer")
     return target
 
 
@@ -173,13 +173,13 @@ async def _check_place(address: _Address, before: _Address | None, names: LookUp
     The carrier looks a name up once more, and its owner may have changed it by then: what is
     behind a firewall and trusts everybody there should not be reachable from here anyway.
     """
-    if address.names_itself:
+    if address.is_literal:
         if address.is_private and before is not None and not before.is_private:
-            raise address.failed("is a private address, and a redirect must not lead to one")
+            raise address.error("is a private address, and a redirect must not lead to one")
         return
     # One among them is enough: it may be the one that is tried.
     if not all(map(_is_public, await names(address.host))):
-        raise address.failed(
+        raise address.error(
             "its name leads to a private address; if that is meant, write the address itself"
             " into the URL"
         )
@@ -225,15 +225,15 @@ async def _ask(address: _Address, transport: Transport, most_bytes: int) -> byte
         finally:
             answer.close()
     except (ProviderError, ProtocolError, InvalidValue) as exc:
-        raise address.failed(f"could not be fetched: {exc}") from exc
+        raise address.error(f"could not be fetched: {exc}") from exc
 
 
 def _check_head(answer: Answer, address: _Address, most_bytes: int) -> None:
     if answer.status != 200:
-        raise address.failed(f"could not be fetched: the server answered with {answer.status}")
+        raise address.error(f"could not be fetched: the server answered with {answer.status}")
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind and not kind.startswith("image/") and kind not in _UNTOLD:
-        raise address.failed(f"is not an image: the server calls it {kind[:80]!r}")
+        raise address.error(f"is not an image: the server calls it {kind[:80]!r}")
     length = answer.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > most_bytes:
         raise _too_large(address, most_bytes)
@@ -249,4 +249,4 @@ async def _read(answer: Answer, address: _Address, most_bytes: int) -> bytes:
 
 
 def _too_large(address: _Address, most_bytes: int) -> ToolFailed:
-    return address.failed(f"has more than {most_bytes:,} bytes, which is more than is fetched")
+    return address.error(f"has more than {most_bytes:,} bytes, which is more than is fetched")

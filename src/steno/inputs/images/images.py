@@ -70,7 +70,7 @@ class Images:
         self._limits = limits
         self._ocr = ocr
         self._transport = transport
-        self._names = names
+        self._resolve_host = names
         self._clock = clock
 
     # -- what a model sees -------------------------------------------------------------------
@@ -84,17 +84,17 @@ class Images:
             "mode": image.mode.value,
         }
         try:
-            blindness = self._blindness(viewer)
-            if image.mode is RecognitionMode.VISION and blindness.words:
+            blindness = self._no_vision_reason(viewer)
+            if image.mode is RecognitionMode.VISION and blindness.text:
                 raise _Failed(
-                    f"{name}: {blindness.words}; send it as text with mode ocr or auto, or use a model"
+                    f"{name}: {blindness.text}; send it as text with mode ocr or auto, or use a model"
                     " that takes images"
                 )
-            is_read = image.mode is RecognitionMode.OCR or bool(blindness.words)
-            fallback = blindness.words if image.mode is RecognitionMode.AUTO else ""
+            is_read = image.mode is RecognitionMode.OCR or bool(blindness.text)
+            fallback = blindness.text if image.mode is RecognitionMode.AUTO else ""
             if is_read and self._ocr is None:
                 raise _Failed(f"{name}: {f'{fallback}, and ' if fallback else ''}{_NO_ENGINE}")
-            taken = await self._bytes_of(image, viewer)
+            taken = await self._load_bytes(image, viewer)
             name = name_of(image, taken.path)
             if taken.allowed_by is not None:
                 details["allowed_by"] = taken.allowed_by
@@ -103,12 +103,12 @@ class Images:
             if fallback:
                 details |= {"fallback": fallback, "fallback_kind": blindness.kind}
             if is_read:
-                return await self._read(name, taken.data, details, viewer)
-            return await self._shown_or_read(name, image.mode, taken.data, details, viewer)
+                return await self._recognise(name, taken.data, details, viewer)
+            return await self._show_or_recognise(name, image.mode, taken.data, details, viewer)
         except _Failed as exc:
             return Finding(error=str(exc), details=details)
 
-    async def _shown_or_read(
+    async def _show_or_recognise(
         self,
         name: str,
         mode: RecognitionMode,
@@ -118,28 +118,28 @@ class Images:
     ) -> Finding:
         """Show an image; where that fails, and nobody insists on it, read what stands in it."""
         try:
-            return await self._shown(name, data, details)
+            return await self._show(name, data, details)
         except _Failed as exc:
             if mode is RecognitionMode.VISION or self._ocr is None:
                 raise
             details |= {"fallback": str(exc), "fallback_kind": _UNFIT}
             try:
-                return await self._read(name, data, details, viewer)
+                return await self._recognise(name, data, details, viewer)
             except _Failed as other:
                 if str(other) == str(exc):
                     raise
                 second = str(other).removeprefix(f"{name}: ")
                 raise _Failed(f"{exc}; it cannot be sent as text either: {second}") from other
 
-    def _blindness(self, viewer: Viewer) -> _Blindness:
+    def _no_vision_reason(self, viewer: Viewer) -> _Blindness:
         """Return why the model gets no images to see; no words if it does."""
-        if viewer.refused:
-            return _Blindness(_REFUSED, f"the model took no images: {viewer.refused}")
+        if viewer.image_refusal:
+            return _Blindness(_REFUSED, f"the model took no images: {viewer.image_refusal}")
         if viewer.vision is False:
             return _Blindness(_BLIND, "the model takes no images")
         return _Blindness(_BLIND, "" if self._limits.types else "the API takes no images")
 
-    async def _shown(self, name: str, data: bytes, details: dict[str, Any]) -> Finding:
+    async def _show(self, name: str, data: bytes, details: dict[str, Any]) -> Finding:
         began = self._clock()
         try:
             prepared = await asyncio.to_thread(prepare, data, self._limits)
@@ -148,7 +148,7 @@ class Images:
         took = {"used": "vision", "duration_s": round(self._clock() - began, 3)}
         return Finding(content=(prepared.image,), details=details | took | prepared.details)
 
-    async def _read(
+    async def _recognise(
         self, name: str, data: bytes, details: dict[str, Any], viewer: Viewer
     ) -> Finding:
         assert self._ocr is not None
@@ -156,7 +156,7 @@ class Images:
         try:
             details |= await asyncio.to_thread(describe, data)
             details["used"] = "ocr"
-            viewer.say(f"recognising the text in {name}")
+            viewer.report_progress(f"recognising the text in {name}")
             found = await self._ocr.read(await asyncio.to_thread(for_ocr, data))
         except (BadImage, ImportError) as exc:
             raise _Failed(f"{name}: {exc}; try again, or leave it out") from exc
@@ -182,16 +182,16 @@ class Images:
 
     # -- where it is from --------------------------------------------------------------------
 
-    async def _bytes_of(self, image: Image, viewer: Viewer) -> _Taken:
+    async def _load_bytes(self, image: Image, viewer: Viewer) -> _Taken:
         source = image.source
         try:
             match source:
                 case ImageData():
                     return _Taken(source.data)
                 case ImageFile():
-                    return await self._file(source.path, viewer)
+                    return await self._load_file(source.path, viewer)
                 case ImageUrl():
-                    return await self._fetched(source.url, viewer)
+                    return await self._fetch(source.url, viewer)
                 case ImageBlob():
                     raise _Failed(
                         "image: its bytes lie beside the record; bring them back first, with"
@@ -202,7 +202,7 @@ class Images:
         except (ToolFailed, ImportError) as exc:
             raise _Failed(str(exc)) from exc
 
-    async def _file(self, path: str, viewer: Viewer) -> _Taken:
+    async def _load_file(self, path: str, viewer: Viewer) -> _Taken:
         if self._workspace is None:
             raise ToolFailed("image: there is no workspace whose files could be opened")
         name = await asyncio.to_thread(spelled, self._workspace, path)
@@ -211,12 +211,12 @@ class Images:
         read = partial(self._workspace.strict.read_file, name, most_bytes=MOST_FILE_BYTES)
         return _Taken(await asyncio.to_thread(read), allowed_by, name)
 
-    async def _fetched(self, url: str, viewer: Viewer) -> _Taken:
+    async def _fetch(self, url: str, viewer: Viewer) -> _Taken:
         if self._transport is None:
             raise ToolFailed("image: nothing is fetched here; download it and name the file")
         transport = self._transport()
         try:
-            found = await fetch_image(url, viewer, transport, names=self._names)
+            found = await fetch_image(url, viewer, transport, names=self._resolve_host)
         finally:
             await transport.close()
         return _Taken(found.data, found.allowed_by)
@@ -226,18 +226,18 @@ class Images:
     def is_current(self, image: Image, resolution: Resolution, viewer: Viewer) -> bool:
         """Tell whether what was found once still serves the model that is to see it now."""
         details = resolution.details or {}
-        is_blind = bool(self._blindness(viewer).words)
+        is_blind = bool(self._no_vision_reason(viewer).text)
         if details.get("used") == "vision":
             if is_blind and image.mode is not RecognitionMode.VISION:
                 return False
             sent = details.get("sent")
-            return is_blind or (isinstance(sent, Mapping) and self._takes(sent))
+            return is_blind or (isinstance(sent, Mapping) and self._accepts(sent))
         # What was refused, or could not be prepared, would be once more.
         if details.get("fallback_kind") == _BLIND and image.mode is RecognitionMode.AUTO:
             return is_blind or viewer.vision is not True
         return True
 
-    def _takes(self, sent: Mapping[str, Any]) -> bool:
+    def _accepts(self, sent: Mapping[str, Any]) -> bool:
         """Tell whether what was made for one API can go to this one as well."""
         sizes = [sent.get(name, 0) for name in ("bytes", "width", "height")]
         if not all(isinstance(size, int) for size in sizes):
@@ -263,7 +263,7 @@ class _Blindness(NamedTuple):
     """Why a model gets no images to see: by what is known of it, or since it has refused one."""
 
     kind: str
-    words: str
+    text: str
 
 
 class _Failed(Exception):

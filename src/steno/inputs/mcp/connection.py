@@ -73,15 +73,15 @@ class Connection:
         self._folder = folder
         self._notify = notify
         self._now = now
-        self._link: Link | None = None
-        self._links: set[Link] = set()
+        self._session: Link | None = None
+        self._sessions: set[Link] = set()
         self._starts = 0
         """How many there were since the last answer."""
         self._started_at = 0.0
-        self._is_older = False
+        self._uses_old_protocol = False
         """Whether it takes nothing but the words of the older protocol."""
         self._is_closed = False
-        self._told: set[str] = set()
+        self._notified: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -89,7 +89,7 @@ class Connection:
         return self.spec.name
 
     @property
-    def readers(self) -> tuple[str, ...]:
+    def read_only_tools(self) -> tuple[str, ...]:
         """Tools of which the user says that they only read: names, or patterns with `*`."""
         return self.spec.reads
 
@@ -97,32 +97,32 @@ class Connection:
     def protocol(self) -> str | None:
         """The version of the protocol that was agreed on; None before the first answer."""
         version = (
-            None if self._link is None else getattr(self._link.session, "protocol_version", None)
+            None if self._session is None else getattr(self._session.session, "protocol_version", None)
         )
         return version if isinstance(version, str) else None
 
     @property
-    def is_up(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether it has answered, and is still there to be asked."""
-        link = self._link
+        link = self._session
         return link is not None and link.session is not None and not link.is_gone
 
     # -- questions ---------------------------------------------------------------------------
 
     async def tools(self) -> tuple[ListedTool, ...]:
         """Return all tools. Raises ServerFailed."""
-        return await self._listed("list_tools", tools_in, part="tools")
+        return await self._list_all("list_tools", tools_in, part="tools")
 
     async def resources(self) -> tuple[ListedResource, ...]:
         """Return all resources and templates. Raises ServerFailed."""
         return (
-            *await self._listed("list_resources", resources_in, part="resources"),
-            *await self._listed("list_resource_templates", templates_in, part="resources"),
+            *await self._list_all("list_resources", resources_in, part="resources"),
+            *await self._list_all("list_resource_templates", templates_in, part="resources"),
         )
 
     async def prompts(self) -> tuple[ListedPrompt, ...]:
         """Return all prompts. Raises ServerFailed."""
-        return await self._listed("list_prompts", prompts_in, part="prompts")
+        return await self._list_all("list_prompts", prompts_in, part="prompts")
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
@@ -149,7 +149,7 @@ class Connection:
             return await link.ask(ask(request, types.EmptyResult, progress_callback=report))
 
         with paced:
-            return called(await self._answer(question))
+            return called(await self._ask_for_result(question))
 
     async def read(self, uri: str) -> ReadResource:
         """Read a resource; nothing is kept to be used again. Raises ServerFailed."""
@@ -160,7 +160,7 @@ class Connection:
             request = types.ReadResourceRequest(params=params)
             return await link.ask(link.session.send_request(request, types.EmptyResult))
 
-        answer = await self._answer(question)
+        answer = await self._ask_for_result(question)
         try:
             return resource_in(answer)
         except InvalidValue as exc:
@@ -175,7 +175,7 @@ class Connection:
             request = types.GetPromptRequest(params=params)
             return await link.ask(link.session.send_request(request, types.EmptyResult))
 
-        return messages_in(await self._answer(question))
+        return messages_in(await self._ask_for_result(question))
 
     # -- how they are asked ------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class Connection:
                 f"mcp {self.name}: it cannot be asked this: a name or a value is no valid Unicode"
             )
 
-    async def _listed(
+    async def _list_all(
         self, verb: str, items_in: Callable[[Mapping[str, Any]], Iterable[T]], *, part: str
     ) -> tuple[T, ...]:
         """Return what is on all pages; nothing if the server has no such part."""
@@ -220,17 +220,17 @@ class Connection:
             room -= weight(page)
             if room < 0:
                 break
-        self._tell_once(
+        self._notify_once(
             f"mcp {self.name}: it lists more than {_MOST_PAGES} pages, or "
             f"{LARGEST_MESSAGE >> 20} MB; the rest is left out"
         )
 
-    def _tell_once(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+    def _notify_once(self, text: str) -> None:
+        if text not in self._notified:
+            self._notified.add(text)
             self._notify(text)
 
-    async def _answer(
+    async def _ask_for_result(
         self, question: Callable[[Link, Any], Awaitable[dict[str, Any]]]
     ) -> dict[str, Any]:
         """Return the one answer to a question. Raises ServerFailed."""
@@ -245,45 +245,45 @@ class Connection:
         """Ask a server that is there, within bounds. Raises ServerFailed."""
         # To load the SDK takes a second, in which others should not have to wait.
         loaded = await asyncio.to_thread(sdk)
-        link = await self._ready(loaded)
+        link = await self._ready_session(loaded)
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await question(link, loaded.types)
         except TimeoutError as exc:
             raise ServerFailed(f"mcp {self.name}: no answer within {timeout_s:g} s") from exc
         except loaded.MCPError as exc:
-            raise await self._refusal(exc, link, loaded) from exc
+            raise await self._explain_error(exc, link, loaded) from exc
         except (ValueError, RuntimeError, OSError) as exc:
             raise ServerFailed(explain(self.spec, "cannot be asked", str(exc))) from exc
         self._starts = 0
         return answer
 
-    async def _ready(self, loaded: Sdk) -> Link:
-        link = self._linked(loaded)
+    async def _ready_session(self, loaded: Sdk) -> Link:
+        link = self._current_session(loaded)
         try:
             await link.ready()
         except ServerFailed:
-            if not link.hung_up:
+            if not link.closed_on_handshake:
                 raise
-            self._is_older = True
-            link = self._linked(loaded)
+            self._uses_old_protocol = True
+            link = self._current_session(loaded)
             await link.ready()
         return link
 
-    def _linked(self, loaded: Sdk) -> Link:
+    def _current_session(self, loaded: Sdk) -> Link:
         """Return the server as it runs, started if it does not. Raises ServerFailed."""
         if self._is_closed:
             raise ServerFailed(f"mcp {self.name}: the session is over")
         if not self.spec.is_usable:
             raise ServerFailed(f"mcp {self.name}: {self.spec.problem or 'it is switched off'}")
-        if self._link is None or self._link.is_gone:
+        if self._session is None or self._session.is_gone:
             self._count_start()
-            self._link = link = Link(
-                self.spec, folder=self._folder, sdk=loaded, is_older=self._is_older
+            self._session = link = Link(
+                self.spec, folder=self._folder, sdk=loaded, is_older=self._uses_old_protocol
             )
-            self._links.add(link)
-            link.task.add_done_callback(lambda _: self._links.discard(link))
-        return self._link
+            self._sessions.add(link)
+            link.task.add_done_callback(lambda _: self._sessions.discard(link))
+        return self._session
 
     def _count_start(self) -> None:
         if self._starts >= MOST_STARTS:
@@ -294,16 +294,16 @@ class Connection:
                 )
             self._starts = 0
         # One that has never answered has failed, and whoever asked is told so.
-        if self._link is not None and self._link.session is not None:
+        if self._session is not None and self._session.session is not None:
             self._notify(f"mcp {self.name}: it is gone, and is started again")
         self._starts += 1
         self._started_at = self._now()
 
-    async def _refusal(self, exc: Any, link: Link, loaded: Sdk) -> ServerFailed:
+    async def _explain_error(self, exc: Any, link: Link, loaded: Sdk) -> ServerFailed:
         """Say that the server is gone, or what it has against the question."""
-        is_over = exc.message in _GONE or not await link.is_known()
+        is_over = exc.message in _GONE or not await link.is_session_known()
         if is_over:
-            link.leave()
+            link.disconnect()
             # What it said last may still be on its way.
             await asyncio.wait([link.task], timeout=_LAST_WORDS_S)
         if is_over or (
@@ -317,4 +317,4 @@ class Connection:
     async def aclose(self) -> None:
         """End the server, with all that it has started. May be called again."""
         self._is_closed = True
-        await asyncio.gather(*[link.aclose() for link in [*self._links]])
+        await asyncio.gather(*[link.aclose() for link in [*self._sessions]])

@@ -76,14 +76,14 @@ class _Reader:
         self._images, self._image_bytes = MOST_IMAGES, MOST_IMAGE_BYTES
         self._texts: list[str] = []
         self._details: dict[str, Any] = {}
-        self._beside: list[dict[str, Any]] = []
-        self._kept: list[dict[str, Any]] = []
+        self._extra_members: list[dict[str, Any]] = []
+        self._stored: list[dict[str, Any]] = []
 
     def details(self) -> dict[str, Any] | None:
         """Return what is recorded beside the blocks."""
-        if self._beside:
-            self._record("beside", self._beside)
-        kept = {"kept": self._kept} if self._kept else {}
+        if self._extra_members:
+            self._record("beside", self._extra_members)
+        kept = {"kept": self._stored} if self._stored else {}
         return {**self._details, **kept} or None
 
     def add(self, number: int, block: Any) -> None:
@@ -93,7 +93,7 @@ class _Reader:
         match block:
             case {"type": "text", "text": str(text)}:
                 if text:  # some providers refuse an empty one
-                    self.content.append(Text(self._shortened(number, text)))
+                    self.content.append(Text(self._truncate(number, text)))
                 self._texts.append(text)
                 carried = ("text",)
             case {"type": "image", "data": str(data)}:
@@ -115,14 +115,14 @@ class _Reader:
                 return
         rest = _without(block, "type", *carried) | _without({"resource": inner})
         if rest:
-            self._beside.append({**rest, "block": number})
+            self._extra_members.append({**rest, "block": number})
 
     def add_structured(self, value: Any) -> None:
         """Take the JSON that stands beside the blocks; a text mostly says the same."""
         self._record("structured", value)
         if not is_said(value, self._texts):
             said = encode_json(value).decode()
-            self.content.append(Text(self._shortened("structured", said)))
+            self.content.append(Text(self._truncate("structured", said)))
 
     def keep(self, number: int, block: Any, what: str) -> None:
         """Put a note in the place of a block that cannot be shown, and keep the block."""
@@ -132,7 +132,7 @@ class _Reader:
             kind = _kind_of(block)[:_LONGEST_WORD]
             self.content.append(Opaque(kind=kind, raw=raw.decode(), origin=_ORIGIN))
         else:
-            self._put_beside(number, raw)
+            self._store_blob(number, raw)
 
     # -- kinds of blocks ---------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class _Reader:
         inner = block["resource"]
         text, data = inner.get("text"), inner.get("blob")
         if isinstance(text, str):
-            shown = self._shortened(number, text)
+            shown = self._truncate(number, text)
             self.content.append(self._resource(uri, inner, text=shown))
             return
         self.content.append(self._resource(uri, inner))
@@ -188,7 +188,7 @@ class _Reader:
 
     # -- what is long ------------------------------------------------------------------------
 
-    def _shortened(self, number: int | str, text: str) -> str:
+    def _truncate(self, number: int | str, text: str) -> str:
         """Return what is shown of a text: the more was said before it, the less."""
         shown, kept = output_of(
             text,
@@ -199,7 +199,7 @@ class _Reader:
         self._lines -= shown.count("\n") + 1
         self._bytes -= len(shown.encode())
         if kept:
-            self._kept.append({"block": number, **kept})
+            self._stored.append({"block": number, **kept})
         return shown
 
     def _record(self, name: str, value: Any) -> None:
@@ -207,11 +207,11 @@ class _Reader:
         if len(raw) < LARGE_IMAGE:
             self._details[name] = value
         else:
-            self._put_beside(name, raw)
+            self._store_blob(name, raw)
 
-    def _put_beside(self, number: int | str, raw: bytes) -> None:
-        sha256 = self._stage.keep(raw)
-        self._kept.append({"block": number, "full_output": sha256, "bytes": len(raw)})
+    def _store_blob(self, number: int | str, raw: bytes) -> None:
+        sha256 = self._stage.put_blob(raw)
+        self._stored.append({"block": number, "full_output": sha256, "bytes": len(raw)})
 
 
 class _UnshownError(Exception):

@@ -51,7 +51,7 @@ def _bounds(sdk: Sdk, tail: Tail) -> Any:
             async for chunk in self._body:
                 total += len(chunk)
                 if total > LARGEST_MESSAGE:
-                    tail.remark(f"it said more than {LARGEST_MESSAGE >> 20} MB in one message")
+                    tail.add_remark(f"it said more than {LARGEST_MESSAGE >> 20} MB in one message")
                     raise sdk.httpx2.ReadError("the body is too large")
                 yield chunk
 
@@ -60,7 +60,7 @@ def _bounds(sdk: Sdk, tail: Tail) -> Any:
 
     async def watch(response: Any) -> None:
         if response.status_code >= 400 and response.request.method == "POST":
-            tail.remark(f"it answered with status {response.status_code}")
+            tail.add_remark(f"it answered with status {response.status_code}")
         # What was asked not to be packed could be of any size once unpacked.
         if response.headers.get("content-encoding", "identity") != "identity":
             raise sdk.httpx2.DecodingError("the body is packed")

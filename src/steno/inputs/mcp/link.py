@@ -40,26 +40,26 @@ class Link:
 
     def __init__(self, spec: ServerSpec, *, folder: Path, sdk: Sdk, is_older: bool = False) -> None:
         self._spec = spec
-        self._is_older = is_older
+        self._uses_old_protocol = is_older
         self._folder = folder
         self.sdk: Final = sdk
         self._settled = asyncio.Event()
-        self._leave = asyncio.Event()
+        self._disconnecting = asyncio.Event()
         self._failure: str | None = None
         self.session: Any = None
-        self._is_remembered = False
+        self._has_server_session = False
         """Whether the server keeps a session for us, which it may forget."""
-        self.hung_up = False
+        self.closed_on_handshake = False
         """Whether it was gone as soon as it was greeted: some older servers take no other words
         than their own, and end."""
         self.tail: Final = Tail()
-        self.task: Final = asyncio.create_task(self._live(), name=f"mcp {spec.name}")
-        self.task.add_done_callback(self._conclude)  # also where it never came to begin
+        self.task: Final = asyncio.create_task(self._run(), name=f"mcp {spec.name}")
+        self.task.add_done_callback(self._on_task_done)  # also where it never came to begin
 
     @property
     def is_gone(self) -> bool:
         """Whether there is nobody to ask any more."""
-        return self._leave.is_set() or self.task.done()
+        return self._disconnecting.is_set() or self.task.done()
 
     async def ready(self) -> None:
         """Wait until the server has answered for the first time. Raises ServerFailed."""
@@ -83,12 +83,12 @@ class Link:
             _HEARD.reset(token)
         return heard[-1]
 
-    async def is_known(self) -> bool:
+    async def is_session_known(self) -> bool:
         """Tell whether the server still knows our session, if there is one.
 
         One that was started anew says no to everything then, each in its own words.
         """
-        if not self._is_remembered:
+        if not self._has_server_session:
             return True
         types = self.sdk.types
         try:
@@ -100,13 +100,13 @@ class Link:
             pass  # it is slow, which is no reason to leave it
         return True
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Let the server go."""
-        self._leave.set()
+        self._disconnecting.set()
 
     async def aclose(self) -> None:
         """Let the server go, and wait until it is gone."""
-        self.leave()
+        self.disconnect()
         if not self._settled.is_set():
             self.task.cancel()  # it has not answered yet: there is nobody to take leave of
         done, _ = await asyncio.wait([self.task], timeout=_CLOSE_S)
@@ -114,7 +114,7 @@ class Link:
             self.task.cancel()
             await asyncio.wait([self.task], timeout=_CLOSE_S)
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         try:
             async with self._transport() as (incoming, outgoing):
                 dispatcher = _Dispatcher(self.sdk.JSONRPCDispatcher(incoming, outgoing), self)
@@ -124,19 +124,19 @@ class Link:
                 async with self.sdk.ClientSession(
                     dispatcher=dispatcher, client_info=info
                 ) as session:
-                    await self._greet(session)
-                    self.tail.forget()  # an older server says no to newer words, and is none the worse
+                    await self._handshake(session)
+                    self.tail.clear_remarks()  # an older server says no to newer words, and is none the worse
                     self.session = session
                     self._settled.set()
-                    await self._leave.wait()
+                    await self._disconnecting.wait()
         except Exception as exc:  # noqa: BLE001 - whatever it was, the server is gone
             first = _first(exc)
             self._fail(_reason(first), was_reached=isinstance(first, self.sdk.MCPError))
 
-    def _conclude(self, _: asyncio.Task[None]) -> None:
+    def _on_task_done(self, _: asyncio.Task[None]) -> None:
         if not self._settled.is_set() and self._failure is None:
             self._fail("it was stopped")
-        self._leave.set()
+        self._disconnecting.set()
         self._settled.set()
 
     def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
@@ -144,17 +144,17 @@ class Link:
             return stdio(self._spec, folder=self._folder, tail=self.tail, sdk=self.sdk)
         return http(self._spec, tail=self.tail, sdk=self.sdk)
 
-    async def _greet(self, session: Any) -> None:
+    async def _handshake(self, session: Any) -> None:
         """Agree on a version: a newer server describes itself, an older one is initialized."""
         with self.sdk.anyio.fail_after(self._spec.start_timeout_s):
-            if self._is_older or not await self._is_newer(session):
+            if self._uses_old_protocol or not await self._discover(session):
                 await self._initialize(session)
 
-    async def _is_newer(self, session: Any) -> bool:
+    async def _discover(self, session: Any) -> bool:
         try:
             await session.discover()
         except self.sdk.MCPError as exc:
-            self.hung_up = bool(self._spec.command) and exc.message == CLOSED
+            self.closed_on_handshake = bool(self._spec.command) and exc.message == CLOSED
             return False
         except (self.sdk.ValidationError, RuntimeError):
             return False
@@ -163,7 +163,7 @@ class Link:
     async def _initialize(self, session: Any) -> None:
         try:
             await session.initialize()
-            self._is_remembered = bool(self._spec.url)
+            self._has_server_session = bool(self._spec.url)
         except self.sdk.MCPError as exc:
             if exc.code != self.sdk.types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
@@ -173,11 +173,11 @@ class Link:
     def _fail(self, reason: str, *, was_reached: bool = False) -> None:
         """Keep why the server cannot be asked: for those who wait, or among its last words."""
         if self._settled.is_set():
-            self.tail.remark(self._spec.without_secrets(reason))
+            self.tail.add_remark(self._spec.redact_secrets(reason))
         else:
             what = "cannot be started"
             if self._spec.url:
-                address = self._spec.without_secrets(without_secrets(self._spec.url) or "its url")
+                address = self._spec.redact_secrets(without_secrets(self._spec.url) or "its url")
                 what = f"{address} cannot be {'used' if was_reached else 'reached'}"
             self._failure = explain(self._spec, what, reason, tail=self.tail)
 
@@ -197,7 +197,7 @@ class _Dispatcher:
             # Each is a task that waits until the server takes its answer, and it may never.
             self._asked += 1
             if self._asked > _MOST_ASKED:
-                self._link.tail.remark(f"it asked us {_MOST_ASKED:,} things, and answered nothing")
+                self._link.tail.add_remark(f"it asked us {_MOST_ASKED:,} things, and answered nothing")
                 scope.cancel()
             return await on_request(*asked)
 
@@ -205,7 +205,7 @@ class _Dispatcher:
             with scope:
                 await self._inner.run(counted, *args, **options)
         finally:
-            self._link.leave()
+            self._link.disconnect()
 
     async def notify(self, *args: Any, **options: Any) -> None:
         await self._inner.notify(*args, **options)
@@ -221,8 +221,8 @@ class _Dispatcher:
 def explain(spec: ServerSpec, what: str, reason: str = "", *, tail: Tail | None = None) -> str:
     """Say what went wrong with a server, why, and what it said last."""
     # What is cut off later must not leave half of a secret.
-    told = harmless(spec.without_secrets(reason))
-    parts = [f"mcp {spec.name}: {what}", told, spec.without_secrets(str(tail or ""))]
+    told = harmless(spec.redact_secrets(reason))
+    parts = [f"mcp {spec.name}: {what}", told, spec.redact_secrets(str(tail or ""))]
     return ": ".join([part for part in parts if part])
 
 

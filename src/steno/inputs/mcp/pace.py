@@ -21,7 +21,7 @@ class Paced:
     def __init__(
         self, tell: Callable[[str], object], *, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._tell = tell
+        self._callback = tell
         self._now = now
         self._next_at = now()
         self._waiting: str | None = None
@@ -43,7 +43,7 @@ class Paced:
         if self._waiting is not None:
             text, self._waiting = self._waiting, None
             self._next_at = self._now() + INTERVAL_S
-            self._tell(text)
+            self._callback(text)
 
     def __enter__(self) -> Self:
         return self

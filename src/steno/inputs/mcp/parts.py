@@ -108,7 +108,7 @@ class _Reader:
         """Read a part."""
         text = _text_of(part)
         if text is not None:
-            self.content.append(self._resource(part, text=self._shown(text)))
+            self.content.append(self._resource(part, text=self._truncate(text)))
         elif part.data is not None:
             self._add_bytes(part, part.data)
 
@@ -116,11 +116,11 @@ class _Reader:
         """Say of parts that there is no room for them."""
         self.shortened += sum([len(_text_of(part) or "") for part in rest])
         parts = "1 more part" if len(rest) == 1 else f"{len(rest):,} more parts"
-        self.content.append(Text(f"[{parts} left out here: {self._whole}]"))
+        self.content.append(Text(f"[{parts} left out here: {self._whole_hint}]"))
         self.notes.append(f"{parts} of it are not shown")
 
     @property
-    def _whole(self) -> str:
+    def _whole_hint(self) -> str:
         return f"the MCP server {self._about.server} has the whole"
 
     def _resource(
@@ -135,7 +135,7 @@ class _Reader:
             retrieved_at=self._retrieved_at,
         )
 
-    def _shown(self, text: str) -> str:
+    def _truncate(self, text: str) -> str:
         room, self._text = self._text, max(0, self._text - len(text))
         if len(text) <= room:
             return text
@@ -145,7 +145,7 @@ class _Reader:
         self.shortened += left
         self.notes.append("only its beginning and its end are shown")
         end = text[len(text) - tail :]
-        return f"{text[:head]}\n[… {left:,} characters left out here: {self._whole} …]\n{end}"
+        return f"{text[:head]}\n[… {left:,} characters left out here: {self._whole_hint} …]\n{end}"
 
     def _add_bytes(self, part: Contents, data: bytes) -> None:
         if (type_of(part.mime_type) or "").lower().startswith("image/"):
@@ -159,7 +159,7 @@ class _Reader:
         else:
             kind = type_of(part.mime_type) or "unknown type"
             self.content.append(
-                Text(f"[{kind}, {len(data):,} bytes, not shown and not kept: {self._whole}]")
+                Text(f"[{kind}, {len(data):,} bytes, not shown and not kept: {self._whole_hint}]")
             )
 
     def _image(self, data: bytes) -> Image | None:

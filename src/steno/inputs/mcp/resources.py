@@ -82,7 +82,7 @@ class Resources:
         if resource.text is not None or resource.data is not None:
             contents = (Contents(resource.uri, resource.mime_type, resource.text, resource.data),)
             retrieved_at = resource.retrieved_at or self._now()
-            return _finding(await self._fetched(resource, contents, None, retrieved_at))
+            return _finding(await self._build_cached(resource, contents, None, retrieved_at))
         try:
             return await self._resolve(replace(resource, uri=normal_uri(resource.uri)), viewer)
         except (InvalidValue, ServerFailed, ToolFailed) as exc:
@@ -95,19 +95,19 @@ class Resources:
         if kept is not None and self._is_fresh(kept.details):
             return _finding(kept, allowed_by=allowed_by, from_cache=True)
         uri = short_uri(resource.uri)
-        viewer.say(f"reading {uri} from the MCP server {server.name}")
+        viewer.report_progress(f"reading {uri} from the MCP server {server.name}")
         read = await server.read(resource.uri)
         if all(part.text is None and part.data is None for part in read.contents):
             raise ServerFailed(f"mcp {server.name}: there is nothing in {uri}")
-        ttl_s = self._ttl_of(resource, read.contents[0].mime_type, read.ttl_s)
-        fetched = await self._fetched(resource, read.contents, ttl_s, self._now())
+        ttl_s = self._choose_ttl(resource, read.contents[0].mime_type, read.ttl_s)
+        fetched = await self._build_cached(resource, read.contents, ttl_s, self._now())
         self._cache.put(_key(resource), fetched)
         return _finding(fetched, allowed_by=allowed_by)
 
     def is_current(self, resource: Resource, resolution: Resolution, viewer: Viewer) -> bool:
         """Tell whether what was read is still fresh."""
         del resource, viewer  # the record says it all
-        return self._holds(resolution)
+        return self._is_valid(resolution)
 
     async def changes(
         self, resource: Resource, resolution: Resolution, *, known: frozenset[str] = frozenset()
@@ -124,12 +124,12 @@ class Resources:
             return
         details, kept = resolution.details or {}, self._cache.get(key)
         is_newer = kept is None or _retrieved_at(kept.details) < _retrieved_at(details)
-        if is_newer and details.get("ttl_s") is not None and self._holds(resolution):
+        if is_newer and details.get("ttl_s") is not None and self._is_valid(resolution):
             self._cache.put(key, _Fetched(resolution.content, details))
 
     # -- how long it holds -------------------------------------------------------------------
 
-    def _ttl_of(self, resource: Resource, mime_type: str | None, given_s: float | None) -> float:
+    def _choose_ttl(self, resource: Resource, mime_type: str | None, given_s: float | None) -> float:
         if given_s is not None and given_s >= 0:  # also not if it is no number
             return min(given_s, _LONGEST_TTL_S)
         kind = (type_of(mime_type) or "").partition(";")[0].strip().lower()
@@ -140,7 +140,7 @@ class Resources:
         found = [pattern for pattern in types if fits(pattern.lower(), kind)]
         return types[max(found, key=len)] if found else self._default_ttl_s
 
-    def _holds(self, resolution: Resolution) -> bool:
+    def _is_valid(self, resolution: Resolution) -> bool:
         details = resolution.details
         if resolution.status is not ResolutionStatus.RESOLVED or details is None:
             return False
@@ -155,7 +155,7 @@ class Resources:
 
     # -- what was read -----------------------------------------------------------------------
 
-    async def _fetched(
+    async def _build_cached(
         self,
         resource: Resource,
         contents: tuple[Contents, ...],

@@ -95,7 +95,7 @@ class Server(Protocol):
         ...
 
     @property
-    def readers(self) -> tuple[str, ...]:
+    def read_only_tools(self) -> tuple[str, ...]:
         """Tools of which the user says that they only read: names, or patterns with `*`."""
         ...
 

@@ -83,7 +83,7 @@ class ServerSpec(Quiet, frozen=True, kw_only=True):
         """Whether it is wanted, and has all it needs."""
         return not self.disabled and not self.problem
 
-    def without_secrets(self, text: str) -> str:
+    def redact_secrets(self, text: str) -> str:
         """Return a text in which nothing stands that only this server should know."""
         for secret in sorted(set(self._secrets()), key=len, reverse=True):
             text = text.replace(secret, "***")
@@ -169,11 +169,11 @@ class _Reader:
             self._check_keys()
         disabled = self._flag("disabled")
         # To switch off a server of that name takes nothing more.
-        if not disabled or self._has():
+        if not disabled or self._transport_keys():
             self._check_kind()
         command, url = self._text("command"), self._text("url")
         if not command and not url and not self._missing and not disabled:
-            raise self._refusal("command", "is empty")
+            raise self._error("command", "is empty")
         env, headers = self._texts_by_name("env"), self._texts_by_name("headers")
         self._check_headers(headers)
         if url and not self._missing:
@@ -184,7 +184,7 @@ class _Reader:
             command=command,
             args=self._texts("args", is_expanded=True),
             env=env,
-            cwd=(base or Path()) / self._at_home(cwd) if cwd else None,
+            cwd=(base or Path()) / self._expand_home(cwd) if cwd else None,
             url=url,
             headers=headers,
             reads=self._texts("reads"),
@@ -200,11 +200,11 @@ class _Reader:
 
     # -- rules -------------------------------------------------------------------------------
 
-    def _at_home(self, cwd: str) -> Path:
+    def _expand_home(self, cwd: str) -> Path:
         try:
             return Path(cwd).expanduser()
         except RuntimeError:  # of somebody whom the system does not know
-            raise self._refusal("cwd", "names a home folder that is not there") from None
+            raise self._error("cwd", "names a home folder that is not there") from None
 
     def _check_keys(self) -> None:
         known = _FOREIGN_KEYS | _OWN_KEYS
@@ -212,25 +212,25 @@ class _Reader:
             if key not in known:
                 hint = f"; do you mean {near}?" if (near := _near(key)) else ""
                 rule = f"is unknown; known are {', '.join(sorted(known))}{hint}"
-                raise self._refusal(key, rule)
+                raise self._error(key, rule)
 
-    def _has(self) -> list[str]:
+    def _transport_keys(self) -> list[str]:
         return [key for key in ("command", "url") if self._members.get(key) is not None]
 
     def _check_kind(self) -> None:
-        has = self._has()
+        has = self._transport_keys()
         if len(has) != 1:
-            hint = "".join([f"; {slip}" for slip in self._slips()])
+            hint = "".join([f"; {slip}" for slip in self._misspelled_keys()])
             raise InvalidValue(f"{self._place}: needs either a command or a url{hint}")
         kind = self._members.get("type")
         if kind == "sse":
-            raise self._refusal(
+            raise self._error(
                 "type", "sse is no longer part of the protocol; most servers answer at http too"
             )
         if kind is not None and not (isinstance(kind, str) and kind in _KINDS):
-            raise self._refusal("type", f"must be one of {', '.join(_KINDS)}")
+            raise self._error("type", f"must be one of {', '.join(_KINDS)}")
         if kind is not None and _KINDS[kind] not in has:
-            raise self._refusal("type", f"{kind} goes with a {_KINDS[kind]}")
+            raise self._error("type", f"{kind} goes with a {_KINDS[kind]}")
 
     def _check_url(self, url: str) -> None:
         try:
@@ -240,12 +240,12 @@ class _Reader:
         except ValueError:
             is_good = False
         if not is_good:
-            raise self._refusal("url", "must be an http or https address")
+            raise self._error("url", "must be an http or https address")
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         for name, value in headers.items():
             if _HEADER.fullmatch(name) is None or not value.isascii() or not value.isprintable():
-                raise self._refusal("headers", "must be names and values that HTTP can carry")
+                raise self._error("headers", "must be names and values that HTTP can carry")
 
     def _problem(self) -> str:
         if not self._missing:
@@ -253,7 +253,7 @@ class _Reader:
         names = ", ".join(dict.fromkeys(self._missing))
         return f"needs the variable {names}: set it in the environment"
 
-    def _slips(self) -> list[str]:
+    def _misspelled_keys(self) -> list[str]:
         """Return a line for each key that nobody knows, and that is spelled nearly as one of ours."""
         return [
             f"{key}: do you mean {near}?"
@@ -268,14 +268,14 @@ class _Reader:
             for name, value in (self._members.get(key) or {}).items()
             if value and _SECRET.search(name) and "${" not in value
         ]
-        notes = self._slips()
+        notes = self._misspelled_keys()
         if literal:
             notes.append(f"{', '.join(literal)}: take it from the environment, as in ${{NAME}}")
         return "; ".join(notes)
 
     # -- members -----------------------------------------------------------------------------
 
-    def _refusal(self, key: str, rule: str) -> InvalidValue:
+    def _error(self, key: str, rule: str) -> InvalidValue:
         return InvalidValue(f"{self._place}.{key}: {rule}")
 
     def _text(self, key: str) -> str:
@@ -287,7 +287,7 @@ class _Reader:
         if values is None:
             return ()
         if not isinstance(values, list | tuple):
-            raise self._refusal(key, "must be a list of strings")
+            raise self._error(key, "must be a list of strings")
         texts = [self._checked(key, value) for value in cast("list[object]", values)]
         return tuple([self._expand(text) for text in texts] if is_expanded else texts)
 
@@ -310,25 +310,25 @@ class _Reader:
     def _flag(self, key: str) -> bool:
         value = self._members.get(key, False)
         if not isinstance(value, bool):
-            raise self._refusal(key, "must be true or false")
+            raise self._error(key, "must be true or false")
         return value
 
     def _table(self, key: str) -> Mapping[object, object]:
         table = self._members.get(key)
         if table is not None and not isinstance(table, Mapping):
-            raise self._refusal(key, "must be a table")
+            raise self._error(key, "must be a table")
         return cast("Mapping[object, object]", table or {})
 
     def _checked(self, key: str, value: object) -> str:
         if not isinstance(value, str) or not is_text(value) or "\0" in value:
-            raise self._refusal(key, "must be a string without NUL characters")
+            raise self._error(key, "must be a string without NUL characters")
         return value
 
     def _seconds(self, key: str, value: object, *, least: float) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._refusal(key, "must be a number of seconds")
+            raise self._error(key, "must be a number of seconds")
         if not least <= value <= _LONGEST_S:
-            raise self._refusal(key, f"must be from {least:g} to {_LONGEST_S:g} seconds")
+            raise self._error(key, f"must be from {least:g} to {_LONGEST_S:g} seconds")
         return float(value)
 
     def _expand(self, text: str) -> str:

@@ -134,7 +134,7 @@ async def _hear(process: Process, from_server: Any, *, tail: Tail, sdk: Sdk) -> 
     except (asyncio.IncompleteReadError, ConnectionError):
         return
     except asyncio.LimitOverrunError:
-        tail.remark(f"it said more than {LARGEST_MESSAGE >> 20} MB in one message")
+        tail.add_remark(f"it said more than {LARGEST_MESSAGE >> 20} MB in one message")
     except (sdk.anyio.BrokenResourceError, sdk.anyio.ClosedResourceError):
         pass  # nobody listens any more
     # It may have to get rid of what it wants to say before it can end.
@@ -177,7 +177,7 @@ async def _speak(
     except (ConnectionError, sdk.anyio.ClosedResourceError, sdk.anyio.BrokenResourceError):
         pass  # nobody reads, or nobody speaks any more
     except ValueError:
-        tail.remark("what it was to be told cannot be written as JSON")
+        tail.add_remark("what it was to be told cannot be written as JSON")
     finally:
         from_server.close()
 
@@ -197,7 +197,7 @@ async def _end(process: Process, tail: Tail) -> None:
     try:
         process.stdin.close()
         if await _has_ended(process):
-            tail.remark(_how_it_ended(process))
+            tail.add_remark(_how_it_ended(process))
         else:
             _signal(process, signal.SIGTERM)
             await _has_ended(process)

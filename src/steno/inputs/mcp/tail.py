@@ -30,27 +30,27 @@ class Tail:
     """What a server said last on stderr, in bounded room, and what we saw of its end."""
 
     def __init__(self) -> None:
-        self._said = b""
+        self._data = b""
         self._is_cut = False
         self._remarks: list[str] = []
 
     def add(self, data: bytes) -> None:
         """Keep what it said."""
-        said = self._said + data
-        self._said = said[-_MOST_BYTES:]
+        said = self._data + data
+        self._data = said[-_MOST_BYTES:]
         self._is_cut = self._is_cut or len(said) > _MOST_BYTES
 
-    def remark(self, text: str) -> None:
+    def add_remark(self, text: str) -> None:
         """Keep what we have to say about it."""
         if (shown := harmless(text)) not in self._remarks:
             self._remarks = [*self._remarks, shown][-_MOST_REMARKS:]
 
-    def forget(self) -> None:
+    def clear_remarks(self) -> None:
         """Drop what we had to say so far: it has been overcome."""
         self._remarks = []
 
     def __str__(self) -> str:
-        said = self._said.decode(errors="replace")
+        said = self._data.decode(errors="replace")
         if self._is_cut:  # half a line may begin with half a secret, which nobody would find
             said = said.partition("\n")[2] or said.partition(" ")[2]
         words = harmless(said.strip(), _MOST_BYTES)

@@ -57,7 +57,7 @@ class McpTool:
         self.definition: Final[ToolDefinition] = define(server.name, listed)
         # Who denies a server means its tools, too.
         self.ruled_as: Final = (name_of_server(server.name),)
-        is_reader = any(fits(pattern, listed.name) for pattern in server.readers)
+        is_reader = any(fits(pattern, listed.name) for pattern in server.read_only_tools)
         self.capability: Final = Capability.READ if is_reader else Capability.EXECUTE
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class McpTool:
     async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
         """Call it. What it says that it is doing is shown meanwhile."""
         try:
-            arguments = call.parsed.thaw()
+            arguments = call.parsed.to_dict()
             called = await self._server.call(
                 self._listed.name, arguments, progress=_Progress(stage)
             )
@@ -112,7 +112,7 @@ class _Progress:
         line = cleaned(" ".join(text.split()), _LONGEST_PROGRESS)
         if line and line != self._last and self._left:
             self._last, self._left = line, self._left - 1
-            self._stage.say(f"{line}\n")
+            self._stage.report_output(f"{line}\n")
 
 
 # -- all of them ---------------------------------------------------------------------------------

@@ -35,14 +35,14 @@ class Corners(NamedTuple):
         return dist(self.top_left, self.bottom_left)
 
     @property
-    def middle(self) -> Point:
+    def centre(self) -> Point:
         """Where it is."""
         return (
             (self.top_left[0] + self.bottom_right[0]) / 2,
             (self.top_left[1] + self.bottom_right[1]) / 2,
         )
 
-    def turned(self, quarters: int) -> Corners:
+    def rotated(self, quarters: int) -> Corners:
         """Return them as seen by who turns the head so often clockwise."""
         return Corners(*self[quarters % 4 :], *self[: quarters % 4])
 
@@ -108,7 +108,7 @@ def _placed(
     pieces: Sequence[tuple[Corners, Line]], across: float, down: float
 ) -> Iterable[_Placed]:
     for corners, line in pieces:
-        x, y = corners.middle
+        x, y = corners.centre
         yield _Placed(x * across + y * down, y * across - x * down, corners.height, line)
 
 

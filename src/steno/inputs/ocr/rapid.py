@@ -114,7 +114,7 @@ class RapidOcr:
         ordered = sorted(lines, key=lambda line: line.length, reverse=True)
         sample = self._read(picture, ordered[:_SAMPLE])
         if _sureness(sample) < _SURE:
-            upside_down = [line.turned(2) for line in ordered]
+            upside_down = [line.rotated(2) for line in ordered]
             other = self._read(picture, upside_down[:_SAMPLE])
             if _sureness(other) > _sureness(sample):
                 sample, ordered = other, upside_down
@@ -156,7 +156,7 @@ def _by_direction(found: Sequence[Corners]) -> list[list[Corners]]:
     rest = [line for line in found if line not in across and line not in down]
     is_sideways = sum(line.height for line in down) > sum(line.length for line in across)
     (down if is_sideways else across).extend(rest)
-    return [lines for lines in (across, [line.turned(1) for line in down]) if lines]
+    return [lines for lines in (across, [line.rotated(1) for line in down]) if lines]
 
 
 def _bounded(picture: Image) -> Image:

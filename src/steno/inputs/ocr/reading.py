@@ -34,9 +34,9 @@ class Ocr:
         Whoever is cancelled does not wait; the next one does until the engine is free again, since
         nobody can stop it in the middle of a step.
         """
-        return await apart(partial(self._take_turn, image))
+        return await apart(partial(self._read_in_turn, image))
 
-    def _take_turn(self, image: bytes) -> Reading:
+    def _read_in_turn(self, image: bytes) -> Reading:
         with self._turn:
             check_wanted()
             return self._read(image)

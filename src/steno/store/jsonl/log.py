@@ -92,7 +92,7 @@ class BackwardReader:
         """Read from a file in which what is known does not change."""
         self._file = file
         self._begin = self._end = self._last = 0
-        self._piece = b""
+        self._chunk = b""
 
     def read(self, entry_id: str, place: Place) -> tuple[Entry, str] | None:
         """Read an entry and its digest; None if it is not at this place."""
@@ -102,10 +102,10 @@ class BackwardReader:
             # Where one stood right before the last, most of those before it will do so, too.
             begin = min(offset, max(end - _PIECE, 0)) if end == self._last else offset
             self._begin, self._end = begin, end
-            self._piece = os.pread(self._file, end - begin, begin)
+            self._chunk = os.pread(self._file, end - begin, begin)
         self._last = offset
         try:
-            content = decode_line(self._piece[offset - self._begin : end - self._begin])
+            content = decode_line(self._chunk[offset - self._begin : end - self._begin])
         except (Damaged, InvalidValue):
             return None
         if isinstance(content, Header) or content.entry is None or content.digest is None:
@@ -169,16 +169,16 @@ class Log:
     def __init__(self, name: str) -> None:
         """Know nothing yet of the file of this name."""
         self.lock: Final = RLock()
-        self.told: tuple[int, int] | None = None
+        self.reported_tail: tuple[int, int] | None = None
         """Where the torn tail begins and ends that somebody was last told about."""
         self._name = name
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Know nothing again. Whoever still holds `places` keeps them as they were."""
         self.header: Header | None = None
         self.heads = Heads()
-        self.places: dict[str, Place] = {}
+        self.spans: dict[str, Place] = {}
         self.last_seq = 0
         self.end = 0
         """Where the next line begins."""
@@ -193,19 +193,19 @@ class Log:
         Raises Damaged, and UnsupportedVersion at a newer header.
         """
         status = os.fstat(file)
-        if status.st_ino != self._inode or status.st_size < self.end or not self._recognizes(file):
-            self.forget()
+        if status.st_ino != self._inode or status.st_size < self.end or not self._is_same_file(file):
+            self.reset()
             self._inode = status.st_ino
         size = status.st_size
         if size > self.end:
             if self.header is None:
-                self._take_carefully(file, size, most=1)
-            self._take_plain(file, size)
+                self._add_checked_lines(file, size, most=1)
+            self._add_plain_lines(file, size)
         if size > self.end:
-            self._take_carefully(file, size)
+            self._add_checked_lines(file, size)
         return size - self.end
 
-    def _take_plain(self, file: int, size: int) -> None:
+    def _add_plain_lines(self, file: int, size: int) -> None:
         """Take the lines that a glance is enough for; most often these are all."""
         with open(file, "rb", buffering=_PIECE, closefd=False) as stream:
             stream.seek(self.end)
@@ -214,25 +214,25 @@ class Log:
                 for raw, glance in glance_at_lines(stream):
                     if self.end + len(raw) > size:
                         break
-                    self._take_record(len(raw), glance)
+                    self._add_record(len(raw), glance)
                     last = raw
             finally:
                 if last:
                     self._mark = self.end - len(last), last[:MARK_LENGTH]
 
-    def _take_carefully(self, file: int, size: int, most: int | None = None) -> None:
+    def _add_checked_lines(self, file: int, size: int, most: int | None = None) -> None:
         """Take all lines that are left, or the next ones, whatever they hold. Raises Damaged."""
         number = self._lines + 1
         left = read_lines(file, self._name, size=size, offset=self.end, number=number)
         for line in islice(left, most):
-            self.take(line.raw, line.content)
+            self.add_line(line.raw, line.content)
 
-    def _recognizes(self, file: int) -> bool:
+    def _is_same_file(self, file: int) -> bool:
         """Tell whether the last line is where it was: a file may have got the inode of another."""
         offset, mark = self._mark
         return os.pread(file, len(mark), offset) == mark
 
-    def take(self, raw: bytes, content: Header | Record) -> None:
+    def add_line(self, raw: bytes, content: Header | Record) -> None:
         """Take one more line, which stands at the end."""
         self._mark = self.end, raw[:MARK_LENGTH]
         if isinstance(content, Header):
@@ -240,14 +240,14 @@ class Log:
             self.end += len(raw)
             self._lines += 1
         else:
-            self._take_record(len(raw), content)
+            self._add_record(len(raw), content)
 
-    def _take_record(self, length: int, record: Record | Glance) -> None:
+    def _add_record(self, length: int, record: Record | Glance) -> None:
         entry, offset = record.entry, self.end
         if entry is None:
             self.heads.begin(record.branch, record.at)
         else:
-            self.places[entry.id] = offset, length
+            self.spans[entry.id] = offset, length
             self.heads.write(record.branch, entry.id)
         self.last_seq = record.seq
         self.end = offset + length

@@ -81,13 +81,13 @@ class JsonlStore(Store):
         self._timeout_s: Final = timeout_s
         self._blobs: Final = BlobFolder(self._folder, timeout_s=timeout_s)
         self._is_closed = False
-        self.begin_anew()
+        self.reset_cache()
         _stores.add(self)
 
-    def begin_anew(self) -> None:
+    def reset_cache(self) -> None:
         """Know nothing of any file, as a process that was forked from one whose threads went on."""
         self._lock = Lock()
-        self._logs = OrderedDict[str, Log]()
+        self._indexes = OrderedDict[str, Log]()
         """What is known of files, the one used last at the end."""
 
     # -- sessions ----------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class JsonlStore(Store):
 
     def rename(self, session: str, title: str | None) -> None:
         """Give a session another title, in a new file."""
-        with self._rewriting(session) as (lines, stream):
+        with self._open_for_rewriting(session) as (lines, stream):
             for line in lines:
                 raw = line.raw
                 if isinstance(line.content, Header):
@@ -158,49 +158,49 @@ class JsonlStore(Store):
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
         """Put an entry at the end of a branch, with one write."""
-        with self._writing(session) as (file, log):
+        with self._open_for_writing(session) as (file, log):
             if branch not in log.heads and branch != MAIN:
                 raise Missing("store: there is no branch of this name")
             if log.heads.of(branch) != expected:
                 raise Conflict("store: the branch has moved on; refresh the conversation")
-            if entry.id in log.places:
+            if entry.id in log.spans:
                 raise Conflict("store: there is an entry of this id")
             seq = log.last_seq + 1
             _write(file, log, Record(seq=seq, branch=branch, entry=entry, digest=digest))
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
         """Let a branch begin behind an entry."""
-        with self._writing(session) as (file, log):
+        with self._open_for_writing(session) as (file, log):
             if name in log.heads:
                 raise Conflict("store: there is a branch of this name")
-            if at is not None and at not in log.places:
+            if at is not None and at not in log.spans:
                 raise Missing("store: there is no entry of this id")
             _write(file, log, Record(seq=log.last_seq + 1, branch=name, at=at))
 
     def heads(self, session: str) -> Mapping[str, str | None]:
         """Return the last entry of every branch."""
-        with self._reading(session) as known:
+        with self._open_for_reading(session) as known:
             return known.heads
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
         """Return an entry, then its parent and so on; no other is read."""
         wanted: str | None = entry_id
         for _ in range(2):
-            for found in self._back_from(session, wanted):
+            for found in self._read_back_from(session, wanted):
                 yield found
                 wanted = found[0].parent
             if wanted is None:
                 return
             # The next is not where it was. If the file is damaged, reading all of it says where;
             # if it was rewritten in a way that could not be noticed, we go on.
-            log = self._log(session)
+            log = self._index_of(session)
             with holding(log.lock, self._path(session).name, deadline=self._deadline()):
-                log.forget()
+                log.reset()
         raise Damaged("store: the parents of an entry lead nowhere; verify the session")
 
     def replace(self, session: str, record: Record) -> None:
         """Write a record over the one of the same `seq`, in a new file."""
-        with self._rewriting(session) as (lines, stream):
+        with self._open_for_rewriting(session) as (lines, stream):
             old: Record | None = None
             for line in lines:
                 raw = line.raw
@@ -222,13 +222,13 @@ class JsonlStore(Store):
             path.unlink()
             sync_folder(self._folder)
         with self._lock:
-            self._logs.pop(path.name, None)
+            self._indexes.pop(path.name, None)
 
     def close(self) -> None:
         """Forget what is known of the files; none is open."""
         self._is_closed = True
         with self._lock:
-            self._logs.clear()
+            self._indexes.clear()
 
     # -- blobs -------------------------------------------------------------------------------
 
@@ -272,25 +272,25 @@ class JsonlStore(Store):
         digest = sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
         return self._folder / f"_{digest}{_SUFFIX}"  # no plain id begins like this
 
-    def _log(self, session: str) -> Log:
+    def _index_of(self, session: str) -> Log:
         """Return what is known of a session; of those not used for long nothing is."""
         name = self._path(session).name
         with self._lock:
-            log = self._logs.get(name)
+            log = self._indexes.get(name)
             if log is None:
-                log = self._logs[name] = Log(name)
-                weight = sum(len(other.places) + _WEIGHT_OF_A_LOG for other in self._logs.values())
-                while weight > _MOST_REMEMBERED and len(self._logs) > 1:
-                    _, oldest = self._logs.popitem(last=False)
-                    weight -= len(oldest.places) + _WEIGHT_OF_A_LOG
+                log = self._indexes[name] = Log(name)
+                weight = sum(len(other.spans) + _WEIGHT_OF_A_LOG for other in self._indexes.values())
+                while weight > _MOST_REMEMBERED and len(self._indexes) > 1:
+                    _, oldest = self._indexes.popitem(last=False)
+                    weight -= len(oldest.spans) + _WEIGHT_OF_A_LOG
             else:
-                self._logs.move_to_end(name)
+                self._indexes.move_to_end(name)
             return log
 
     @contextmanager
-    def _writing(self, session: str) -> Generator[tuple[int, Log]]:
+    def _open_for_writing(self, session: str) -> Generator[tuple[int, Log]]:
         """Keep all others from a session, and know what is in it. Raises Missing, Damaged."""
-        log, path, deadline = self._log(session), self._path(session), self._deadline()
+        log, path, deadline = self._index_of(session), self._path(session), self._deadline()
         with (
             reporting(path.name),
             holding(log.lock, path.name, deadline=deadline),
@@ -304,18 +304,18 @@ class JsonlStore(Store):
             yield file, log
 
     @contextmanager
-    def _rewriting(self, session: str) -> Generator[tuple[Iterator[Line], BinaryIO]]:
+    def _open_for_rewriting(self, session: str) -> Generator[tuple[Iterator[Line], BinaryIO]]:
         """Give what is in a session, and a draft that takes its place if all goes well."""
         path = self._path(session)
-        with self._writing(session) as (file, log), drafted(self._folder) as draft:
+        with self._open_for_writing(session) as (file, log), drafted(self._folder) as draft:
             yield read_lines(file, path.name, size=log.end), draft.stream
             draft.sync()
             draft.publish(path)
 
     @contextmanager
-    def _reading(self, session: str) -> Generator[_Known]:
+    def _open_for_reading(self, session: str) -> Generator[_Known]:
         """Know what is in a session; others may go on writing. Raises Missing, Damaged."""
-        log, path, deadline = self._log(session), self._path(session), self._deadline()
+        log, path, deadline = self._index_of(session), self._path(session), self._deadline()
         with reporting(path.name), ExitStack() as stack:
             with holding(log.lock, path.name, deadline=deadline):
                 file = stack.enter_context(locked(path, to_write=False, deadline=deadline))
@@ -323,12 +323,12 @@ class JsonlStore(Store):
                 _check_id(log.header, session)
                 unlock(file)
                 _tell_if_torn(log, path.name, log.end, log.end + torn)
-                known = _Known(file, log.heads.all(), log.places)
+                known = _Known(file, log.heads.all(), log.spans)
             yield known
 
-    def _back_from(self, session: str, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
+    def _read_back_from(self, session: str, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
         """Return an entry, then its parent and so on, until one is not where it should be."""
-        with self._reading(session) as (file, _, places):
+        with self._open_for_reading(session) as (file, _, places):
             wanted, reader = entry_id, BackwardReader(file)
             for _ in range(len(places) + 1):
                 if wanted is None:
@@ -350,7 +350,7 @@ class JsonlStore(Store):
                 if isinstance(line.content, Record):
                     yield line.content
         if end < size:
-            _tell_if_torn(self._log(session), path.name, end, size)
+            _tell_if_torn(self._index_of(session), path.name, end, size)
 
     def _header_of(self, path: Path) -> Header | None:
         deadline = self._deadline()
@@ -363,7 +363,7 @@ class _Known(NamedTuple):
 
     file: int
     heads: dict[str, str | None]
-    places: dict[str, Place]
+    spans: dict[str, Place]
 
 
 def _check_id(header: Header | None, session: str) -> Header:
@@ -376,13 +376,13 @@ def _check_id(header: Header | None, session: str) -> Header:
 def _write(file: int, log: Log, record: Record) -> None:
     raw = encode_line(record)
     append_whole(file, raw, end=log.end)
-    log.take(raw, record)
+    log.add_line(raw, record)
 
 
 def _tell_if_torn(log: Log, name: str, end: int, size: int) -> None:
     """Say that readers leave out what is behind `end`; once, however often it is read."""
-    if end < size and log.told != (end, size):
-        log.told = end, size
+    if end < size and log.reported_tail != (end, size):
+        log.reported_tail = end, size
         _logger.warning("%s: left out a record at its end that was not written whole", name)
 
 
@@ -393,7 +393,7 @@ _stores: Final[WeakSet[JsonlStore]] = WeakSet()
 
 def _begin_anew() -> None:
     for store in _stores:
-        store.begin_anew()
+        store.reset_cache()
 
 
 # Threads that held a lock are not there in the child, and would never let go of it.

@@ -45,9 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not speakers:
         parser.error("--only leaves no wire; name one: --wire MODULE:SPEAKER")
     results = _run_streams(speakers) if asked.streams else _run_wires(speakers)
-    unasked = (Verdict.CANNOT_SAY,) if asked.reasons else ()
+    unasked = (Verdict.NOT_APPLICABLE,) if asked.reasons else ()
     sys.stdout.write(matrix(results, explained=(Verdict.FAIL, *unasked)))
-    return int(any(result.verdict is Verdict.FAIL for result in results))
+    return int(any(result.outcome is Verdict.FAIL for result in results))
 
 
 def _run_wires(speakers: Sequence[Speaker]) -> list[Result]:

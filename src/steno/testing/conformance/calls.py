@@ -20,7 +20,7 @@ def two_calls(speaker: Speaker) -> None:
     """Two calls are two, in order, each with its id, name and exact arguments."""
     heard = hear(speaker, Say("Both."), WholeCall(*_READ), WholeCall(*_WRITE), _END)
     expect(heard.calls, [_READ, _WRITE], "calls")
-    expect(heard.kinds, ["Text", "ToolCall", "ToolCall"], "kinds of blocks")
+    expect(heard.block_types, ["Text", "ToolCall", "ToolCall"], "kinds of blocks")
     expect(heard.message.stop_reason, StopReason.TOOL_USE, "stop reason")
 
 

@@ -152,7 +152,7 @@ def no_final_mark(speaker: Speaker) -> None:
     """The protocol's own sign of the end may be missing, if the model said that it is done."""
     end = counted(speaker, End(usage=_USAGE))
     marked = hear(speaker, Say("Hi"), end)
-    bare = hear(speaker, Say("Hi"), replace(end, has_mark=False))
+    bare = hear(speaker, Say("Hi"), replace(end, has_end_marker=False))
     expect(bare.message, marked.message, "the message")
 
 

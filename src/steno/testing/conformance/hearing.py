@@ -94,12 +94,12 @@ class Heard:
         return any(isinstance(event, Finished) for event in self.events)
 
     @property
-    def fault(self) -> tuple[type, str] | None:
+    def error_key(self) -> tuple[type, str] | None:
         """The error in a form that can be compared."""
         return None if self.error is None else (type(self.error), str(self.error))
 
     @property
-    def kinds(self) -> list[str]:
+    def block_types(self) -> list[str]:
         """What the blocks of the message are, in order."""
         return [type(block).__name__ for block in self.message.content]
 
@@ -108,7 +108,7 @@ class Heard:
         """Id, name and arguments of each call."""
         return [(call.id, call.name, call.arguments) for call in self.message.tool_calls]
 
-    def keeps(self, token: str) -> bool:
+    def contains(self, token: str) -> bool:
         """Tell whether `token` was kept: in the message, or in what was said about it."""
         return token in encode_message(self.message).decode() + json.dumps(self.envelope)
 
@@ -154,7 +154,7 @@ def hear_all(speaker: Speaker, *script: Line) -> Heard:
 
 def expect_same(found: Heard, wanted: Heard, how: str) -> None:
     """Raise Unmet if the same bytes were understood differently."""
-    expect(found.fault, wanted.fault, f"the error, {how}")
+    expect(found.error_key, wanted.error_key, f"the error, {how}")
     if found.events != wanted.events:
         place = _first_difference(found.events, wanted.events)
         raise Unmet(f"other events, {how}: the first difference is events[{place}]")

@@ -50,7 +50,7 @@ def _name(case: Any) -> str:
 
 
 def _judge(result: Result) -> None:
-    if result.verdict is Verdict.CANNOT_SAY:
+    if result.outcome is Verdict.NOT_APPLICABLE:
         pytest.skip(result.reason)
-    if result.verdict is Verdict.FAIL:
+    if result.outcome is Verdict.FAIL:
         pytest.fail(str(result), pytrace=False)

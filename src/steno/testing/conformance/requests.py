@@ -236,7 +236,7 @@ def seal_with_two_calls(speaker: Speaker) -> None:
     thought = (Think("Let me see."), SealThinking(_SEAL))
     asking = [WholeCall(*call) for call in calls]
     heard = hear(speaker, *thought, *asking, End(StopReason.TOOL_USE))
-    expect(heard.kinds, ["Thinking", "ToolCall", "ToolCall"], "kinds of blocks")
+    expect(heard.block_types, ["Thinking", "ToolCall", "ToolCall"], "kinds of blocks")
     expect(heard.calls, calls, "calls")
     expect([call.seal for call in heard.message.tool_calls], [None, None], "seals of the calls")
     results = [ToolResultMessage.success(id, "done") for id, _, _ in calls]

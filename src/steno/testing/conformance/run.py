@@ -23,7 +23,7 @@ class Verdict(StrEnum):
     """What became of a case, as the matrix shows it."""
 
     OK = "ok"
-    CANNOT_SAY = "–"  # noqa: RUF001 - a dash, as in any table
+    NOT_APPLICABLE = "–"  # noqa: RUF001 - a dash, as in any table
     FAIL = "FAIL"
 
 
@@ -33,11 +33,11 @@ class Result:
 
     case: str
     subject: str
-    verdict: Verdict
+    outcome: Verdict
     reason: str = ""
 
     def __str__(self) -> str:
-        return f"{self.subject} · {self.case}: {self.reason or self.verdict}"
+        return f"{self.subject} · {self.case}: {self.reason or self.outcome}"
 
 
 def run_wire_case(case: WireCase, speaker: Speaker) -> Result:
@@ -72,7 +72,7 @@ def _run(case: str, subject: str, act: Callable[[], None]) -> Result:
     try:
         act()
     except CannotSay as exc:
-        return Result(case, subject, Verdict.CANNOT_SAY, f"the protocol cannot say: {exc}")
+        return Result(case, subject, Verdict.NOT_APPLICABLE, f"the protocol cannot say: {exc}")
     except Unmet as exc:
         return Result(case, subject, Verdict.FAIL, str(exc))
     except Exception as exc:  # noqa: BLE001 - what crashes is what we are looking for
@@ -93,12 +93,12 @@ def matrix(results: Sequence[Result], *, explained: Collection[Verdict] = (Verdi
     for case in cases:
         cells = [_cell(found.get((case, subject))).ljust(len(subject)) for subject in subjects]
         lines.append("  ".join([case.ljust(width), *cells]).rstrip())
-    reasons = [str(result) for result in results if result.verdict in explained]
+    reasons = [str(result) for result in results if result.outcome in explained]
     return "\n".join([*lines, *([""] if reasons else []), *reasons]) + "\n"
 
 
 def _cell(result: Result | None) -> str:
-    return "" if result is None else str(result.verdict)
+    return "" if result is None else str(result.outcome)
 
 
 def _explain(exc: Exception) -> str:

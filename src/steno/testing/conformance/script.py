@@ -118,7 +118,7 @@ class End:
     reason: StopReason = StopReason.END_TURN
     usage: Usage | None = None
     raw: str | None = None
-    has_mark: bool = True
+    has_end_marker: bool = True
     """Whether the protocol's own sign of the end follows, where it has one."""
 
 

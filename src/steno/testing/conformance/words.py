@@ -69,7 +69,7 @@ def refusal_or_filter(speaker: Speaker) -> None:
     """A refusal stops the turn as `content_filter`, and its words are kept."""
     try:
         heard = hear(speaker, Refuse("I will not."), End())
-        require(heard.keeps("I will not."), "the words of the refusal are not kept")
+        require(heard.contains("I will not."), "the words of the refusal are not kept")
     except CannotSay:
         heard = hear(speaker, Say("I w"), End(StopReason.CONTENT_FILTER))
         expect(heard.message.text, "I w", "text")
@@ -93,7 +93,7 @@ def unknown_block(speaker: Speaker) -> None:
     """A block of a new kind is kept in its place and goes back to where it came from."""
     heard = hear(speaker, Say("Look:"), UnknownBlock(_LIGHT), End())
     expect(heard.message.text, "Look:", "text")
-    expect(heard.kinds, ["Text", "Opaque"], "kinds of blocks")
+    expect(heard.block_types, ["Text", "Opaque"], "kinds of blocks")
     opaque = heard.message.content[1]
     assert isinstance(opaque, Opaque)
     expect(opaque.origin, speaker.wire.NAME, "origin of the block")
@@ -112,7 +112,7 @@ def keep_alive(speaker: Speaker) -> None:
 
 
 def _expect_only_text(heard: Heard, wanted: str) -> None:
-    expect(heard.kinds, ["Text"], "kinds of blocks")
+    expect(heard.block_types, ["Text"], "kinds of blocks")
     expect(heard.message.text, wanted, "text")
 
 
@@ -124,4 +124,4 @@ def _thinking_of(heard: Heard) -> Thinking:
 
 def _expect_kept(heard: Heard) -> None:
     expect(heard.message.text, "Hello", "text")
-    require(heard.keeps(_LIGHT), "what was unknown is lost: neither in the message nor beside it")
+    require(heard.contains(_LIGHT), "what was unknown is lost: neither in the message nor beside it")

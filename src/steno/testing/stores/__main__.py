@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with _silence():
         results = [run_store_case(case, subject) for subject in subjects for case in cases]
     sys.stdout.write(matrix(results))
-    return int(any(result.verdict is Verdict.FAIL for result in results))
+    return int(any(result.outcome is Verdict.FAIL for result in results))
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def images_lie_beside(subject: Subject) -> None:
         beside = Image(source=blob, mime_type="image/png")
         expect(found.content, (Text("Look:"), beside, _image(small)), "what the record holds")
         require(store.blob(digest) == large, "the image must lie in a blob")
-        expect(store.bring_back(found), said, "the message with its images brought back")
+        expect(store.restore_blobs(found), said, "the message with its images brought back")
         expect(reopened.messages()[-1], said, "the message as it is sent")
         expect_intact(store, conversation.id, entries=6)
         convert_store(store, memory, [conversation.id])

@@ -47,7 +47,7 @@ class _Written(NamedTuple):
     session: str
     stages: list[Files]
     """Before it was begun, when it was, and after each record."""
-    kept: Kept
+    stored: Kept
 
     @property
     def files(self) -> Files:
@@ -101,7 +101,7 @@ def _examine(subject: Subject, written: _Written, damage: _Damage) -> None:
 
 def _problem_with(store: Store, written: _Written, at_least: int) -> str | None:
     """Tell what is wrong with a session and was told by nobody."""
-    session, whole = written.session, written.kept
+    session, whole = written.session, written.stored
     try:
         store.header(session)
     except Missing:
@@ -132,7 +132,7 @@ def torn_last_record(subject: Subject) -> None:
     with mended_after(subject):
         written = _write(subject)
         for path, (*_, begin, end) in _grown(written):
-            data, others = written.files[path], len(written.kept.records) - 1
+            data, others = written.files[path], len(written.stored.records) - 1
             for cut in (begin + 1, (begin + end) // 2, end - 1):
                 damage = _Damage(f"cut at byte {cut}", path, data[:cut], others, False)
                 _examine(subject, written, damage)
@@ -143,7 +143,7 @@ def nul_padding(subject: Subject) -> None:
     with mended_after(subject):
         written = _write(subject)
         for path, (*_, begin, end) in _grown(written):
-            data, all_records = written.files[path], len(written.kept.records)
+            data, all_records = written.files[path], len(written.stored.records)
             middle = (begin + end) // 2
             for size in _PADDING:
                 padded, what = data + bytes(size), f"{size} zeros behind its end"
@@ -191,7 +191,7 @@ def spliced_files(subject: Subject) -> None:
         written = _write(subject)
         closed = taken_down(subject)  # by now all is where it stays
         settled = written._replace(stages=[*written.stages, closed])
-        records, before = len(written.kept.records), written.stages[0]
+        records, before = len(written.stored.records), written.stages[0]
         for path in [path for path in closed if closed[path] != before.get(path)]:
             for place in _places(0, len(closed[path]), subject.scale.places // 20):
                 for what, data in _splices(closed[path], place):
@@ -231,7 +231,7 @@ def read_only_place(subject: Subject) -> None:
                 read_only(subject, with_folders=with_folders),
                 Writer(subject, session, "--read-only") as writer,
             ):
-                writer.go()
+                writer.start_writing()
                 told = writer.finish()
             entries = [one for one in told if one.kind == "entry"]
             expect(len(entries), len(TALK), "entries that could be read")

@@ -27,9 +27,9 @@ def store_test(make_subject: Callable[[Path], Subject]) -> Callable[..., None]:
     @pytest.mark.parametrize("case", STORE_CASES, ids=lambda case: case.__name__)
     def test(case: StoreCase, tmp_path: Path) -> None:
         result = run_store_case(case, make_subject(tmp_path))
-        if result.verdict is Verdict.CANNOT_SAY:
+        if result.outcome is Verdict.NOT_APPLICABLE:
             pytest.skip(result.reason)
-        if result.verdict is Verdict.FAIL:
+        if result.outcome is Verdict.FAIL:
             pytest.fail(str(result), pytrace=False)
 
     return test

@@ -42,10 +42,10 @@ def run_rounds(subject: Subject, rounds: int, *, seed: int = 1) -> int:
     for number in range(1, rounds + 1):
         told = _write_and_kill(subject, aftermath.session, random)
         try:
-            aftermath.examine(told)
+            aftermath.check(told)
         except Unmet as exc:
             raise Unmet(f"round {number} of seed {seed}: {exc}") from exc
-    return aftermath.told
+    return aftermath.acknowledged
 
 
 def _write_and_kill(subject: Subject, session: str, random: Random) -> list[Acknowledged]:
@@ -53,7 +53,7 @@ def _write_and_kill(subject: Subject, session: str, random: Random) -> list[Ackn
     wanted = random.choice((-1, 0, 0, 1, 1, 2, 3, 5, 8, 13, 21))
     told: list[Acknowledged] = []
     with Writer(subject, session, "--seed", str(random.randrange(2**32))) as writer:
-        writer.go()
+        writer.start_writing()
         if wanted < 0:  # while it starts, opens or mends
             time.sleep(random.uniform(0, 0.25))
         else:
@@ -65,7 +65,7 @@ def _write_and_kill(subject: Subject, session: str, random: Random) -> list[Ackn
         writer.kill()
         told += writer.acknowledgements()
         if not writer.was_killed():
-            raise Unmet(f"the writer must go on until it is killed: {writer.complaint()}")
+            raise Unmet(f"the writer must go on until it is killed: {writer.last_error_line()}")
     return told
 
 
@@ -75,16 +75,16 @@ class _Aftermath:
     def __init__(self, subject: Subject, session: str) -> None:
         self.subject = subject
         self.session = session
-        self.told = 0
+        self.acknowledged = 0
         self._has_begun = False
         self._digests: dict[str, str | None] = {}
         self._branches: set[str] = set()
         self._records = 0
 
-    def examine(self, told: Sequence[Acknowledged]) -> None:
+    def check(self, told: Sequence[Acknowledged]) -> None:
         """Open the store after a crash, go on, and compare. Raises Unmet."""
         steps = [one for one in told if one.kind != "session"]
-        self.told += len(steps)
+        self.acknowledged += len(steps)
         self._has_begun |= len(told) > 0
         self._digests |= {one.entry: one.digest for one in steps if one.kind == "entry"}
         self._branches |= {one.branch for one in steps if one.kind == "branch"}
@@ -95,10 +95,10 @@ class _Aftermath:
                 require(not self._has_begun, "the session was acknowledged and is not there")
                 return
             self._has_begun = True
-            self._go_on(store)
-            self._compare(store, len(steps))
+            self._continue_session(store)
+            self._compare_with_acknowledged(store, len(steps))
 
-    def _go_on(self, store: Store) -> None:
+    def _continue_session(self, store: Store) -> None:
         conversation = store.open(self.session)
         mark = Repair(code="killed", explanation="its writer was killed")
         try:
@@ -108,7 +108,7 @@ class _Aftermath:
             entry = conversation.append(mark)
         self._digests[entry.id] = conversation.digest(entry.id)
 
-    def _compare(self, store: Store, steps: int) -> None:
+    def _compare_with_acknowledged(self, store: Store, steps: int) -> None:
         verification = store.verify(self.session)
         require(verification.is_intact, f"the chain must hold: {verification.bad}")
         records = list(store.records(self.session))

@@ -43,10 +43,10 @@ class Writer:
             text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        self._watch = Timer(_LONGEST_S, self._process.kill)
-        self._watch.start()
+        self._timeout = Timer(_LONGEST_S, self._process.kill)
+        self._timeout.start()
 
-    def go(self) -> None:
+    def start_writing(self) -> None:
         """Let it begin as soon as it is ready."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
@@ -55,7 +55,7 @@ class Writer:
     def wait_until_ready(self) -> None:
         """Wait until the store is open. Raises Unmet if it cannot be."""
         if self._read() != "ready":
-            raise Unmet(f"a writer in another process must begin: {self.complaint()}")
+            raise Unmet(f"a writer in another process must begin: {self.last_error_line()}")
 
     def acknowledgements(self) -> Iterator[Acknowledged]:
         """Return what is durable as it is told, up to the end of the process."""
@@ -71,7 +71,7 @@ class Writer:
         """Read to its end, which must be a good one."""
         found = list(self.acknowledgements())
         if self._process.wait() != 0:
-            raise Unmet(f"a writer in another process must not fail: {self.complaint()}")
+            raise Unmet(f"a writer in another process must not fail: {self.last_error_line()}")
         return found
 
     def was_killed(self) -> bool:
@@ -83,7 +83,7 @@ class Writer:
         line = self._process.stdout.readline()
         return line[:-1] if line.endswith("\n") else ""
 
-    def complaint(self) -> str:
+    def last_error_line(self) -> str:
         """Return the last that it said about its end, once it has ended."""
         self._process.wait()
         assert self._process.stderr is not None
@@ -99,7 +99,7 @@ class Writer:
         exc: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._watch.cancel()
+        self._timeout.cancel()
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):

@@ -21,7 +21,7 @@ def run_store_case(case: StoreCase, subject: Subject) -> Result:
         finally:
             _clean_up(subject, *before)
     except NotApplicable as exc:
-        return Result(name, subject.name, Verdict.CANNOT_SAY, f"not applicable: {exc}")
+        return Result(name, subject.name, Verdict.NOT_APPLICABLE, f"not applicable: {exc}")
     except Unmet as exc:
         return Result(name, subject.name, Verdict.FAIL, str(exc))
     except Exception as exc:  # noqa: BLE001 - what crashes is what we are looking for

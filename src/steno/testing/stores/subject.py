@@ -90,7 +90,7 @@ class AddressSubject(Subject):
     def files(self) -> Iterable[Path] | None:
         """Return what is in its folder, or begins with the name of its file."""
         is_known = self._root is None and self.opener == OPEN_STORE
-        root = read_address(self.address).place if is_known else self._root
+        root = read_address(self.address).location if is_known else self._root
         if not isinstance(root, Path):
             return None
         found = root.rglob("*") if root.is_dir() else root.parent.glob(f"{escape(root.name)}*")

@@ -112,7 +112,7 @@ def _write_in_processes(
         for writer in writers:
             writer.wait_until_ready()
         for writer in writers:
-            writer.go()
+            writer.start_writing()
         return [told for writer in writers for told in writer.finish()]
 
 
@@ -185,7 +185,7 @@ def full_disk(subject: Subject) -> None:
     with subject.open() as store:
         session = talked(store).id
     with Writer(subject, session, "--largest-file", str(_LARGEST_FILE)) as writer:
-        writer.go()
+        writer.start_writing()
         told = writer.finish()
     refused = [one.branch for one in told if one.kind == "refused"]
     expect(sorted(set(refused) - {"Unavailable"}), [], "errors other than Unavailable")

@@ -53,7 +53,7 @@ class StreamHabits:
             or self.index in ("block", "call", "first")
         )
 
-    def made_understandable(self) -> StreamHabits:
+    def made_decodable(self) -> StreamHabits:
         """Return the nearest habits under which it can be told what belongs to what."""
         habits = self
         if habits.names == "late" and not habits.shows_new_calls:
@@ -74,4 +74,4 @@ def stream_habits() -> SearchStrategy[StreamHabits]:
         ends=st.booleans(),
         interleaves=st.booleans(),
         finishes=st.booleans(),
-    ).map(StreamHabits.made_understandable)
+    ).map(StreamHabits.made_decodable)

@@ -102,9 +102,9 @@ class TurnScript:
             self._scripts.append([BlockAdded(len(self._scripts), block)])
             self._meanings.append(block)
         else:
-            self._add_words(part)
+            self._add_text(part)
 
-    def tell(self) -> list[Event]:
+    def events(self) -> list[Event]:
         """Return the events of all scripts: one script after the other, or mixed."""
         if not self._habits.interleaves:
             return [event for script in self._scripts for event in script]
@@ -122,7 +122,7 @@ class TurnScript:
                 events.append(event)
         return events
 
-    def mean(self, events: list[Event]) -> Iterator[AssistantBlock]:
+    def expected_blocks(self, events: list[Event]) -> Iterator[AssistantBlock]:
         """Yield the blocks of the message that `events` should become."""
         for meaning in self._meanings:
             if not isinstance(meaning, _Words):
@@ -145,7 +145,7 @@ class TurnScript:
 
     # -- words -------------------------------------------------------------------------------
 
-    def _add_words(self, part: Part) -> None:
+    def _add_text(self, part: Part) -> None:
         has_own_index = self._habits.index == "block"
         index = len(self._scripts) if has_own_index else 0
         pieces = self._cut(self._draw(_WORDS))

@@ -45,13 +45,13 @@ def event_streams(draw: DrawFn, habits: SearchStrategy[StreamHabits] | None = No
     Words and arguments are cut anywhere between two characters. `habits` chooses the provider,
     as in `event_streams(st.just(StreamHabits(index="shared")))`; without it, it is any.
     """
-    chosen = draw(stream_habits() if habits is None else habits).made_understandable()
+    chosen = draw(stream_habits() if habits is None else habits).made_decodable()
     script = TurnScript(draw, chosen)
     for part in draw(_PARTS):
         script.add(part)
-    events = script.tell()
+    events = script.events()
     end = draw(finishes()) if chosen.finishes else None
-    message = _message(tuple(script.mean(events)), end)
+    message = _message(tuple(script.expected_blocks(events)), end)
     return EventStream((*events, *([] if end is None else [end])), message, chosen)
 
 

@@ -27,7 +27,7 @@ class Capture:
         if len(self._tail) > 2 * self._most_in_tail:
             del self._tail[: len(self._tail) - self._most_in_tail]
 
-    def take_back(self, data: bytes) -> None:
+    def restore(self, data: bytes) -> None:
         """Put what was taken before what came since, as if it had not been taken."""
         since = self.take()
         self.feed(data)

@@ -102,7 +102,7 @@ class Process:
         self._cause = Cause.DONE
         self._total = 0
         self._report = bytearray()
-        self._output = _Pipe(spawned.output, self._take)
+        self._output = _Pipe(spawned.output, self._receive)
         self._status = _Pipe(spawned.status, self._report.extend)
 
     @classmethod
@@ -131,7 +131,7 @@ class Process:
         spawned = _spawn(json.encode(specification).decode(), folder, environ)
         process = cls(spawned, limits, listener)
         with contextlib.ExitStack() as unless_connected:
-            unless_connected.callback(process._let_go)
+            unless_connected.callback(process._release)
             await process._output.connect()
             await process._status.connect()
             unless_connected.pop_all()
@@ -146,7 +146,7 @@ class Process:
         """Begin to end it; `wait` returns when that is done."""
         if self.is_running and self._cause is Cause.DONE:
             self._cause = cause
-            self._order(supervise.TERMINATE)
+            self._send_order(supervise.TERMINATE)
 
     async def wait(self, timeout_s: float | None = None) -> CommandEnding:
         """Wait until all of it is gone; end it when the time is over, or when cancelled.
@@ -160,7 +160,7 @@ class Process:
             self.stop(Cause.TIME)
         finally:
             await self.aclose()
-        return self._ending()
+        return self._build_exit()
 
     async def aclose(self) -> None:
         """End it, if it has not ended, and let go of it."""
@@ -169,9 +169,9 @@ class Process:
             await _within(self._limits.grace_s + _PATIENCE_S, self._status.closed)
             await _within(_DRAIN_S, self._output.closed)
         finally:
-            self._let_go()
+            self._release()
 
-    def _take(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         self.capture.feed(data)
         self._total += len(data)
         if self._total > self._limits.max_output_bytes:
@@ -179,17 +179,17 @@ class Process:
         if self._listener is not None:
             self._listener(data)
 
-    def _order(self, order: bytes) -> None:
+    def _send_order(self, order: bytes) -> None:
         assert self._child.stdin is not None
         with contextlib.suppress(OSError, ValueError):
             self._child.stdin.write(order)
         # A command without a sandbox can stop the one who is to end it.
         self._child.send_signal(signal.SIGCONT)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Collect the supervisor. Blocks only if it still has work to do, and then in haste."""
         if self.is_running:
-            self._order(supervise.KILL)
+            self._send_order(supervise.KILL)
         try:
             self._child.wait(_HASTE_S)
         except subprocess.TimeoutExpired:
@@ -200,7 +200,7 @@ class Process:
         self._output.disconnect()
         self._status.disconnect()
 
-    def _ending(self) -> CommandEnding:
+    def _build_exit(self) -> CommandEnding:
         status = _read_status(bytes(self._report))
         if status is not None and status["failure"]:
             raise ToolFailed(f"bash: the command could not be started: {status['failure']}")

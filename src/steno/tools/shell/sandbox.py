@@ -81,7 +81,7 @@ class Sandbox(Protocol):
     """A way to confine commands."""
 
     name: ClassVar[str]
-    stays: ClassVar[bool]
+    is_wrapper: ClassVar[bool]
     """Its process stays around the command; otherwise it becomes the command."""
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class Bubblewrap(Struct, frozen=True):
     """The program `bwrap`: a file system, processes and a network of its own."""
 
     name: ClassVar[str] = "bubblewrap"
-    stays: ClassVar[bool] = True
+    is_wrapper: ClassVar[bool] = True
 
     bwrap: str
     rights: tuple[str, ...] = AS_USER
@@ -129,7 +129,7 @@ class Landlock(Struct, frozen=True):
     """The Linux security module of that name: rights that a process gives up."""
 
     name: ClassVar[str] = "landlock"
-    stays: ClassVar[bool] = False
+    is_wrapper: ClassVar[bool] = False
 
     version: int
     why_not_better: str = ""
@@ -163,7 +163,7 @@ class Unconfined(Struct, frozen=True):
     """No sandbox: a command may do what the user may."""
 
     name: ClassVar[str] = "none"
-    stays: ClassVar[bool] = False
+    is_wrapper: ClassVar[bool] = False
 
     why_not_better: str
     is_refusal: bool = False

@@ -104,15 +104,15 @@ class _Watch:
         """Wait for the command, or end it; then end what it has left."""
         order, left, too_many = b"", 0, False
         while self._exit_code is None and not order:
-            order = self._pause(_TICK_S)
+            order = self._wait_for_order(_TICK_S)
             self._reap()
             if len(_descendants()) > self._specification["max_processes"]:
                 order, too_many = KILL, True
-        if not order and not self._waited_for_all(_LINGER_S):
+        if not order and not self._wait_for_all(_LINGER_S):
             left = len(_descendants())
         if order != KILL:
             self._signal_all(signal.SIGTERM)
-            self._waited_for_all(self._specification["grace_s"])
+            self._wait_for_all(self._specification["grace_s"])
         self._kill()
         return {
             "exit_code": 128 + signal.SIGKILL if self._exit_code is None else self._exit_code,
@@ -121,7 +121,7 @@ class _Watch:
             "failure": os.read(self._failure_fd, 4096).decode(errors="replace") or None,
         }
 
-    def _pause(self, seconds: float) -> bytes:
+    def _wait_for_order(self, seconds: float) -> bytes:
         """Wait for a moment, a child that ended, or an order; return the order."""
         ready, _, _ = select.select([0, self._wake_fd], [], [], seconds)
         if self._wake_fd in ready:
@@ -144,14 +144,14 @@ class _Watch:
             return False
         return True
 
-    def _waited_for_all(self, seconds: float) -> bool:
+    def _wait_for_all(self, seconds: float) -> bool:
         """Wait until all processes are gone, for some time or until an order to kill comes."""
         end = time.monotonic() + seconds
         while self._reap():
             rest = end - time.monotonic()
             if rest <= 0:
                 return False
-            order = self._pause(min(_TICK_S, rest))
+            order = self._wait_for_order(min(_TICK_S, rest))
             if order == KILL:
                 return False
             if order:

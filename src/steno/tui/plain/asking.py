@@ -56,7 +56,7 @@ class Stale(Exception):
 class _Answer(NamedTuple):
     """What was typed, taken apart."""
 
-    about: str
+    target: str
     """The number of a question, `all`, or nothing."""
     word: str
     """One of the words; empty where it is none."""
@@ -69,10 +69,10 @@ class Asking:
 
     def __init__(self, desk: Desk, voice: Voice, listen: Listen) -> None:
         """Take whoever listens to the person."""
-        self._desk = desk
-        self._voice = voice
-        self._listen = listen
-        self._asked: dict[int, Pending] = {}
+        self._session = desk
+        self._writer = voice
+        self._read_answer = listen
+        self._questions: dict[int, Pending] = {}
         """What was said, by its number; a number means one thing until all is decided."""
         self._count = 0
         self._rules: dict[str, str] = {}
@@ -81,111 +81,111 @@ class Asking:
     @property
     def is_due(self) -> bool:
         """Whether there is something that only the person can decide."""
-        return any(one.question is not None for one in self._undecided())
+        return any(one.request is not None for one in self._undecided())
 
     def _undecided(self) -> list[Pending]:
-        return [one for one in self._desk.pending if one.verdict is None]
+        return [one for one in self._session.pending_calls if one.decision is None]
 
     async def ask(self) -> bool:
         """Ask until all is decided; return whether the input has ended before."""
         while self.is_due:
-            self._say_new()
-            number = self._current()
-            offers = ", ".join(self._offered(self._asked[number]))
-            name = on_one_line(self._asked[number].call.name)
-            which = name if len(self._asked) == 1 else f"question {number}, {name}"
+            self._announce_questions()
+            number = self._current_number()
+            offers = ", ".join(self._offered_words(self._questions[number]))
+            name = on_one_line(self._questions[number].call.name)
+            which = name if len(self._questions) == 1 else f"question {number}, {name}"
             try:
-                typed = await self._listen(f"{which}: {offers}? ", self._is_current)
+                typed = await self._read_answer(f"{which}: {offers}? ", self._is_current)
                 if typed is None:
                     return True
-                await self._act(_read(typed), number)
+                await self._apply_answer(_read(typed), number)
             except Stale:
                 continue
             except StenoError as exc:
-                self._voice.say("Trouble", str(exc))
-        self._forget()
+                self._writer.write("Trouble", str(exc))
+        self._reset()
         return False
 
     def deny_all(self) -> None:
         """Say no to all that is asked: nobody is there to be asked."""
         for pending in self._undecided():
-            self._voice.say("Decided", f"no to {on_one_line(pending.call.name)}; {_OVER}")
-            self._decide(pending, Verdict(allowed=False, actor=self._desk.actor, reason=_OVER))
-        self._forget()
+            self._writer.write("Decided", f"no to {on_one_line(pending.call.name)}; {_OVER}")
+            self._decide(pending, Verdict(allowed=False, actor=self._session.actor, reason=_OVER))
+        self._reset()
 
     # -- what is asked -----------------------------------------------------------------------
 
     def _is_current(self) -> bool:
-        return self._undecided() == list(self._asked.values())
+        return self._undecided() == list(self._questions.values())
 
-    def _forget(self) -> None:
-        self._asked.clear()
+    def _reset(self) -> None:
+        self._questions.clear()
         self._rules.clear()
         self._count = 0
 
-    def _say_new(self) -> None:
+    def _announce_questions(self) -> None:
         """Say what is new, and what is no longer asked; what was said keeps its number."""
         undecided = self._undecided()
-        numbers = {one.call.id: number for number, one in self._asked.items()}
-        before, self._asked = self._asked, {}
+        numbers = {one.call.id: number for number, one in self._questions.items()}
+        before, self._questions = self._questions, {}
         for number, one in before.items():
             if all(one.call != other.call for other in undecided):
-                self._voice.say("Notice", f"question {number} is no longer asked")
+                self._writer.write("Notice", f"question {number} is no longer asked")
         for one in undecided:
             number = numbers.get(one.call.id, self._count + 1)
             self._count = max(self._count, number)
-            self._asked[number] = one
+            self._questions[number] = one
             if before.get(number) != one:
-                self._say(number, one, len(undecided))
+                self._write_question(number, one, len(undecided))
 
-    def _say(self, number: int, pending: Pending, count: int) -> None:
-        name, question = on_one_line(pending.call.name), pending.question
+    def _write_question(self, number: int, pending: Pending, count: int) -> None:
+        name, question = on_one_line(pending.call.name), pending.request
         if question is None:
             asks = f"{name} waits for its turn; it can be decided now"
         else:
             asks = f"{name} asks for permission to {question.capability}"
-        self._voice.say(f"Question {number} of {max(count, number)}", asks)
-        self._quote(pending, "" if question is None else question.preview, _MOST_LINES)
+        self._writer.write(f"Question {number} of {max(count, number)}", asks)
+        self._write_quote(pending, "" if question is None else question.preview, _MOST_LINES)
         obstacle = obstacle_to_rules(question)
         if question is not None and not obstacle:
-            self._voice.say("Rule for session, project and user", self._rule(pending))
+            self._writer.write("Rule for session, project and user", self._rule(pending))
         else:
-            self._voice.say("Notice", f"only once or not: {obstacle}")
+            self._writer.write("Notice", f"only once or not: {obstacle}")
 
-    def _quote(self, pending: Pending, preview: str, most: int | None) -> None:
+    def _write_quote(self, pending: Pending, preview: str, most: int | None) -> None:
         """Say all about a call, our headings without a bar; at most so many lines below each."""
         for is_ours, group in groupby(
-            lines_of(pending, preview), lambda one: one.tone is Tone.OURS
+            lines_of(pending, preview), lambda one: one.tone is Tone.HEADING
         ):
             lines = [line.text for line in group]
             if is_ours:
-                self._voice.say(lines[-1].capitalize())
+                self._writer.write(lines[-1].capitalize())
             else:
-                self._voice.quote(lines if most is None else shortened(lines, most))
+                self._writer.quote(lines if most is None else shortened(lines, most))
 
-    def _current(self) -> int:
+    def _current_number(self) -> int:
         """Return the question that an answer without a number is about."""
-        return next(number for number, one in self._asked.items() if one.question is not None)
+        return next(number for number, one in self._questions.items() if one.request is not None)
 
-    def _offered(self, pending: Pending) -> list[str]:
-        is_narrow = bool(obstacle_to_rules(pending.question))
+    def _offered_words(self, pending: Pending) -> list[str]:
+        is_narrow = bool(obstacle_to_rules(pending.request))
         return [word for word in _MEANINGS if not (is_narrow and word in _WIDE)]
 
     def _rule(self, pending: Pending) -> str:
-        assert pending.question is not None
-        return self._rules.get(pending.call.id, pending.question.rule)
+        assert pending.request is not None
+        return self._rules.get(pending.call.id, pending.request.rule)
 
     # -- what is answered --------------------------------------------------------------------
 
-    async def _act(self, answer: _Answer, current: int) -> None:
-        if not answer.about and not answer.word and not answer.rest:
+    async def _apply_answer(self, answer: _Answer, current: int) -> None:
+        if not answer.target and not answer.word and not answer.rest:
             return  # Enter alone decides nothing
-        if answer.about == "all":
-            await self._act_on_all(answer)
+        if answer.target == "all":
+            await self._apply_to_all(answer)
             return
-        number = int(answer.about) if answer.about else current
-        pending = self._asked.get(number)
-        offered = [] if pending is None else self._offered(pending)
+        number = int(answer.target) if answer.target else current
+        pending = self._questions.get(number)
+        offered = [] if pending is None else self._offered_words(pending)
         is_whole = answer.word in ("why", "rule") or not answer.rest
         if pending is None or answer.word not in offered or not is_whole:
             self._refuse(offered or list(_MEANINGS))
@@ -198,22 +198,22 @@ class Asking:
         elif answer.word == "rule":
             await self._write_rule(pending, answer.rest)
         elif answer.word == "view":
-            question = pending.question
-            preview = question.preview if question else await self._desk.preview(pending.call)
-            self._quote(pending, preview, None)
+            question = pending.request
+            preview = question.preview if question else await self._session.preview(pending.call)
+            self._write_quote(pending, preview, None)
         else:
             self._help(offered)
 
-    async def _act_on_all(self, answer: _Answer) -> None:
-        listed = list(self._asked.values())
+    async def _apply_to_all(self, answer: _Answer) -> None:
+        listed = list(self._questions.values())
         if answer.word == "once" and not answer.rest:
             calls = counted(len(listed), "call", "calls")
-            typed = await self._listen(f"allow {calls}, once each? {_YES}: ", self._is_current)
+            typed = await self._read_answer(f"allow {calls}, once each? {_YES}: ", self._is_current)
             if (typed or "").strip().lower() == _YES:
                 for pending in listed:
                     self._allow(pending, Scope.ONCE)
             else:
-                self._voice.say("Notice", "nothing was decided")
+                self._writer.write("Notice", "nothing was decided")
         elif answer.word == "no" and not answer.rest:
             self._deny(listed, None)
         elif answer.word == "why":
@@ -222,59 +222,59 @@ class Asking:
             self._refuse(["all once", "all no", "all why"])
 
     def _refuse(self, offered: Sequence[str]) -> None:
-        self._voice.say("Notice", f"nothing was decided; say one of: {', '.join(offered)}")
+        self._writer.write("Notice", f"nothing was decided; say one of: {', '.join(offered)}")
 
     def _help(self, offered: Sequence[str]) -> None:
-        self._voice.more([f"{word}: {_MEANINGS[word]}" for word in offered])
-        if len(self._asked) > 1:
-            self._voice.more([_SEVERAL])
+        self._writer.write_lines([f"{word}: {_MEANINGS[word]}" for word in offered])
+        if len(self._questions) > 1:
+            self._writer.write_lines([_SEVERAL])
 
     def _allow(self, pending: Pending, scope: Scope) -> None:
         rule = None if scope is Scope.ONCE else self._rule(pending)
-        verdict = Verdict(allowed=True, actor=self._desk.actor, scope=scope, rule=rule)
+        verdict = Verdict(allowed=True, actor=self._session.actor, scope=scope, rule=rule)
         name = on_one_line(pending.call.name)
-        self._voice.say("Decided", f"{name}, {scope}" + ("" if rule is None else f": {rule}"))
+        self._writer.write("Decided", f"{name}, {scope}" + ("" if rule is None else f": {rule}"))
         self._decide(pending, verdict)
 
     def _deny(self, listed: Sequence[Pending], reason: str | None) -> None:
         for pending in listed:
-            self._voice.say("Decided", f"no to {on_one_line(pending.call.name)}")
-            verdict = Verdict(allowed=False, actor=self._desk.actor, reason=reason)
+            self._writer.write("Decided", f"no to {on_one_line(pending.call.name)}")
+            verdict = Verdict(allowed=False, actor=self._session.actor, reason=reason)
             self._decide(pending, verdict)
 
     async def _explain(self, listed: Sequence[Pending], reason: str) -> None:
         if not reason:
-            typed = await self._listen("what should the model know? ", self._is_current)
+            typed = await self._read_answer("what should the model know? ", self._is_current)
             reason = (typed or "").strip()
         if reason:
             self._deny(listed, reason)
         else:
-            self._voice.say("Notice", "nothing was decided; no says no without a reason")
+            self._writer.write("Notice", "nothing was decided; no says no without a reason")
 
     async def _write_rule(self, pending: Pending, text: str) -> None:
-        assert pending.question is not None
+        assert pending.request is not None
         if not text:
-            self._voice.say("Rule", self._rule(pending))
-            typed = await self._listen("which rule instead? ", self._is_current)
+            self._writer.write("Rule", self._rule(pending))
+            typed = await self._read_answer("which rule instead? ", self._is_current)
             text = (typed or "").strip()
         if not text:
-            self._voice.say("Notice", "the rule is as it was")
+            self._writer.write("Notice", "the rule is as it was")
             return
-        reading = read_rule(text, pending.question)
+        reading = read_rule(text, pending.request)
         if reading.rule is None:
-            self._voice.say("Notice", f"the rule is as it was; {reading.words}")
+            self._writer.write("Notice", f"the rule is as it was; {reading.description}")
         else:
             self._rules[pending.call.id] = reading.rule
-            self._voice.say("Rule", f"{reading.rule}; it {reading.words}")
+            self._writer.write("Rule", f"{reading.rule}; it {reading.description}")
 
     def _decide(self, pending: Pending, verdict: Verdict) -> None:
-        for number, one in list(self._asked.items()):
+        for number, one in list(self._questions.items()):
             if one.call == pending.call:  # so that nobody is told that it is no longer asked
-                del self._asked[number]
+                del self._questions[number]
         try:
-            self._desk.decide(pending.call.id, verdict)
+            self._session.decide(pending.call.id, verdict)
         except StenoError as exc:
-            self._voice.say("Trouble", str(exc))
+            self._writer.write("Trouble", str(exc))
 
 
 def _read(typed: str) -> _Answer:

@@ -77,22 +77,22 @@ class Editor:
         for line in _SETTINGS:
             self._readline.parse_and_bind(line)
         for text in history:
-            self.remember(text)
+            self.add_history(text)
 
     @property
     def typed(self) -> str:
         """What stands on the line now."""
         return str(self._readline.get_line_buffer())
 
-    def remember(self, text: str) -> None:
+    def add_history(self, text: str) -> None:
         """Offer a text to whoever goes back."""
         self._readline.add_history(text)
 
-    def draft(self, text: str) -> None:
+    def prefill(self, text: str) -> None:
         """Begin the next line with a text."""
         self._draft = text
 
-    async def line(self, prompt: str) -> str | None:
+    async def read_line(self, prompt: str) -> str | None:
         """Return a line; None at the end of the input. Raises Interrupted for Ctrl+C."""
         done: asyncio.Future[str | None] = self._loop.create_future()
 
@@ -143,11 +143,11 @@ class Editor:
         if word is None or word.start > begin:
             return []
         completion = Completion()
-        completion.follow(word)
-        completion.offer(word.typed, self._ask(word.typed))
+        completion.set_word(word)
+        completion.set_suggestions(word.typed, self._fetch_completions(word.typed))
         return [(line[: word.start] + put_in(one))[begin:] for one in completion.choices]
 
-    def _ask(self, typed: str) -> Sequence[Candidate]:
+    def _fetch_completions(self, typed: str) -> Sequence[Candidate]:
         asked = asyncio.run_coroutine_threadsafe(self._complete(typed), self._loop)
         try:
             return asked.result(_PATIENCE_S)

@@ -40,29 +40,29 @@ class Speech:
 
     def __init__(self, voice: Voice, whose: str) -> None:
         """Take whose words they are."""
-        self._voice = voice
-        self._whose = whose
-        self._cutting = _Cutting()
+        self._writer = voice
+        self._speaker = whose
+        self._splitter = _Cutting()
         self._has_begun = False
 
     def feed(self, piece: str) -> None:
         """Say the lines that are whole now."""
-        self._say(self._cutting.feed(piece))
+        self._write_lines(self._splitter.feed(piece))
 
     def end(self) -> None:
         """Say what is left."""
-        self._say(self._cutting.rest())
+        self._write_lines(self._splitter.rest())
 
-    def _say(self, lines: list[str]) -> None:
+    def _write_lines(self, lines: list[str]) -> None:
         if not self._has_begun:
             while lines and not lines[0].strip():
                 lines = lines[1:]
             if not lines:
                 return
             self._has_begun = True
-            self._voice.head(self._whose, lines[0])
+            self._writer.begin(self._speaker, lines[0])
             lines = lines[1:]
-        self._voice.more(lines)
+        self._writer.write_lines(lines)
 
 
 @final
@@ -71,27 +71,27 @@ class Output:
 
     def __init__(self, voice: Voice, first: int = _FIRST, last: int = _LAST) -> None:
         """Take how many lines are said at each end."""
-        self._voice = voice
-        self._cutting = _Cutting()
+        self._writer = voice
+        self._splitter = _Cutting()
         self._first = first
         self._last: deque[str] = deque(maxlen=last)
         self._count = 0
 
     def feed(self, piece: str) -> None:
         """Say the lines that are whole now, unless there were too many already."""
-        self._take(self._cutting.feed(piece))
+        self._add_lines(self._splitter.feed(piece))
 
     def end(self) -> None:
         """Say how much was left out, and the last lines."""
-        self._take(self._cutting.rest())
+        self._add_lines(self._splitter.rest())
         held = self._count - self._first
         left_out = held - len(self._last)
         if left_out > 0:
-            self._voice.more([f"… {left_out:,} lines are not shown …"])
-        self._voice.more(self._last)
+            self._writer.write_lines([f"… {left_out:,} lines are not shown …"])
+        self._writer.write_lines(self._last)
 
-    def _take(self, lines: list[str]) -> None:
+    def _add_lines(self, lines: list[str]) -> None:
         at_once = lines[: max(0, self._first - self._count)]
-        self._voice.more(at_once)
+        self._writer.write_lines(at_once)
         self._last.extend(lines[len(at_once) :])
         self._count += len(lines)

@@ -45,8 +45,8 @@ class Lists:
 
     def __init__(self, desk: Desk, voice: Voice, confirm: Confirm) -> None:
         """Take whoever asks whether something is meant."""
-        self._desk = desk
-        self._voice = voice
+        self._session = desk
+        self._writer = voice
         self._confirm = confirm
         self._models: list[str] = []
         self._sessions: list[Kept] = []
@@ -55,11 +55,11 @@ class Lists:
 
     async def list_models(self) -> None:
         """Say which models there are."""
-        found = await self._desk.models()
+        found = await self._session.list_models()
         self._models = [one.text for one in found]
-        now = self._desk.standing.model
-        self._voice.say("Models", f"{len(found)}, {now} answers now")
-        self._number([_about(one.text, one.about) for one in found])
+        now = self._session.status.model
+        self._writer.write("Models", f"{len(found)}, {now} answers now")
+        self._write_numbered([_about(one.text, one.about) for one in found])
 
     def model_named(self, argument: str) -> str:
         """Return the model that is meant by a name, or by a number of the list."""
@@ -68,40 +68,40 @@ class Lists:
 
     # -- sessions ----------------------------------------------------------------------------
 
-    async def sessions(self, argument: str) -> None:
+    async def run_resume(self, argument: str) -> None:
         """List sessions, go on with one, rename or delete one."""
         word, _, rest = argument.partition(" ")
         if word in ("", "find"):
             await self._list_sessions(rest.strip())
         elif word == "rename":
             name, _, title = rest.strip().partition(" ")
-            await self._desk.shelf.rename(self._session(name), title.strip())
-            self._voice.say("Session", f"it is called {title.strip()}")
+            await self._session.session_list.rename(self._find_session_id(name), title.strip())
+            self._writer.write("Session", f"it is called {title.strip()}")
         elif word == "delete":
-            session = self._session(rest.strip())
+            session = self._find_session_id(rest.strip())
             if await self._confirm(f"delete session {on_one_line(session)} for good?"):
-                await self._desk.shelf.delete(session)
-                self._voice.say("Session", "deleted")
+                await self._session.session_list.delete(session)
+                self._writer.write("Session", "deleted")
         else:
-            await self._desk.shelf.resume(self._session(argument))
+            await self._session.session_list.resume(self._find_session_id(argument))
 
     async def _list_sessions(self, search: str) -> None:
-        self._sessions = list(await self._desk.shelf.sessions(search))
-        self._voice.say("Sessions", f"{len(self._sessions)}, the latest first")
+        self._sessions = list(await self._session.session_list.summaries(search))
+        self._writer.write("Sessions", f"{len(self._sessions)}, the latest first")
         now = utc_now()
-        self._number(
+        self._write_numbered(
             [
                 _about(
                     one.title or "no title",
                     f"{counted(one.entries, 'entry', 'entries')}, {age(one.changed_at, now)}",
-                    "" if one.is_here else one.folder or "",
+                    "" if one.is_in_this_folder else one.folder or "",
                     one.snippet,
                 )
                 for one in self._sessions
             ]
         )
 
-    def _session(self, argument: str) -> str:
+    def _find_session_id(self, argument: str) -> str:
         if not argument:
             raise InvalidValue("/resume: say which session, by its number in the list or its id")
         number = _number_in(argument, len(self._sessions))
@@ -109,69 +109,69 @@ class Lists:
 
     # -- the tree ----------------------------------------------------------------------------
 
-    async def tree(self, argument: str) -> Words | None:
+    async def run_tree(self, argument: str) -> Words | None:
         """Say the tree, or move in it; return what is to be said otherwise, where that is asked."""
         word, _, rest = argument.partition(" ")
         name, _, text = rest.strip().partition(" ")
-        branches = self._desk.branches
+        branches = self._session.branches
         match word:
             case "":
-                await self._draw()
+                await self._write_tree()
             case "go":
                 branches.switch(rest.strip())
             case "fork":
-                branches.fork(text.strip(), at=(await self._twig(name)).entry.id)
+                branches.fork(text.strip(), at=(await self._find_row(name)).entry.id)
             case "label":
-                branches.label((await self._twig(name)).entry.id, text.strip())
-                self._voice.say("Notice", "it has this name now")
+                branches.label((await self._find_row(name)).entry.id, text.strip())
+                self._writer.write("Notice", "it has this name now")
             case "edit":
-                twig = await self._twig(name)
+                twig = await self._find_row(name)
                 if not isinstance(twig.entry.payload, UserMessage):
                     raise InvalidValue("/tree edit: only what you said can be said otherwise")
                 return branches.fork_before(twig.entry.id, text.strip())
             case "compare":
                 await self._compare(name, text.strip())
             case _:
-                twig = await self._twig(word)
-                self._voice.say(_head(twig), text_of(twig.entry).strip() or twig.gist)
+                twig = await self._find_row(word)
+                self._writer.write(_head(twig), text_of(twig.entry).strip() or twig.gist)
         return None
 
-    async def _draw(self) -> None:
-        twigs = await self._desk.branches.twigs()
-        shown = [one for one in twigs if one.is_remarkable or one.labels or one.branches]
-        names = self._desk.branches.names()
-        self._voice.say(
+    async def _write_tree(self) -> None:
+        twigs = await self._session.branches.rows()
+        shown = [one for one in twigs if one.is_notable or one.labels or one.branches]
+        names = self._session.branches.names()
+        self._writer.write(
             "Tree",
             f"{counted(len(twigs), 'entry', 'entries')}, branches {', '.join(names)}; "
             f"here the {len(shown)} that matter most",
         )
-        self._voice.more(
+        self._writer.write_lines(
             [cut(f"{one.rails}{_head(one)}: {on_one_line(one.gist)}", _LONGEST) for one in shown]
         )
 
-    async def _twig(self, number: str) -> Twig:
-        twigs = await self._desk.branches.twigs()
+    async def _find_row(self, number: str) -> Twig:
+        twigs = await self._session.branches.rows()
         found = [one for one in twigs if str(one.number) == number.removeprefix("#")]
         if not found:
             raise Missing(f"/tree: there is no entry {on_one_line(number)}; /tree lists them")
         return found[0]
 
     async def _compare(self, one: str, other: str) -> None:
-        names = self._desk.branches.names()
+        names = self._session.branches.names()
         if one not in names or other not in names:
             raise Missing(f"/tree compare: name two of {', '.join(names)}")
-        twigs = {twig.entry.id: twig for twig in await self._desk.branches.twigs()}
-        compared = compare(self._desk.entries(one), self._desk.entries(other))
-        self._voice.say("Both", counted(compared.shared, "entry", "entries"))
+        twigs = {twig.entry.id: twig for twig in await self._session.branches.rows()}
+        compared = compare(self._session.entries(one), self._session.entries(other))
+        self._writer.write("Both", counted(compared.shared, "entry", "entries"))
         for name, entries in (
             (one, [row.left for row in compared.rows if row.left is not None]),
             (other, [row.right for row in compared.rows if row.right is not None]),
         ):
-            self._voice.say(f"Only in {name}", counted(len(entries), "entry", "entries"))
-            self._voice.more([cut(_line(twigs, entry), _LONGEST) for entry in entries])
+            self._writer.write(f"Only in {name}", counted(len(entries), "entry", "entries"))
+            self._writer.write_lines([cut(_line(twigs, entry), _LONGEST) for entry in entries])
 
-    def _number(self, texts: Sequence[str]) -> None:
-        self._voice.more([cut(f"{place}. {text}", _LONGEST) for place, text in enumerate(texts, 1)])
+    def _write_numbered(self, texts: Sequence[str]) -> None:
+        self._writer.write_lines([cut(f"{place}. {text}", _LONGEST) for place, text in enumerate(texts, 1)])
 
 
 def _number_in(argument: str, count: int) -> int | None:

@@ -18,7 +18,7 @@ _MOST_OF_A_FAILURE: Final = 10
 def tell_call(voice: Voice, call: AnyToolCall) -> None:
     """Say which tool is called, and what about."""
     name, _, about = head_of_call(call).partition(" ")
-    voice.say(f"Tool {name}", about)
+    voice.write(f"Tool {name}", about)
 
 
 def tell_result(voice: Voice, result: ToolResultMessage) -> None:
@@ -27,10 +27,10 @@ def tell_result(voice: Voice, result: ToolResultMessage) -> None:
     diff = (result.details or {}).get("diff")
     if result.outcome is not Outcome.OK:
         first, *rest = lines or ["nothing more is known"]
-        voice.head("Result", f"{result.outcome}: {first}")
-        voice.more(shortened(rest, _MOST_OF_A_FAILURE))
+        voice.begin("Result", f"{result.outcome}: {first}")
+        voice.write_lines(shortened(rest, _MOST_OF_A_FAILURE))
     elif isinstance(diff, str) and diff.strip():
-        voice.say("Result", "ok, this has changed")
+        voice.write("Result", "ok, this has changed")
         voice.quote(shortened(diff.strip("\n").split("\n"), _MOST_LINES))
     else:
-        voice.say("Result", f"ok, {counted(len(lines), 'line', 'lines')}")
+        voice.write("Result", f"ok, {counted(len(lines), 'line', 'lines')}")

@@ -24,7 +24,7 @@ def recall(voice: Voice, entries: Sequence[Entry]) -> None:
     asked = [place for place, one in enumerate(entries) if isinstance(one.payload, UserMessage)]
     start = asked[-_EXCHANGES] if len(asked) >= _EXCHANGES else 0
     if start:
-        voice.say(
+        voice.write(
             "Notice", f"{counted(start, 'earlier entry', 'earlier entries')}; /tree shows all"
         )
     for entry in entries[start:]:
@@ -51,4 +51,4 @@ def _recall_one(voice: Voice, entry: Entry) -> None:
 
 
 def _say(voice: Voice, whose: str, text: str) -> None:
-    voice.say(whose, "\n".join(shortened(text.strip("\n").split("\n"), _MOST_LINES)))
+    voice.write(whose, "\n".join(shortened(text.strip("\n").split("\n"), _MOST_LINES)))

@@ -70,18 +70,18 @@ async def run_plain(
     if stdin == 0 and stdout is None and has_readline(environ):
         editor = Editor(desk.complete, typed_before.entries())
     session = _Session(desk, voice, lines, Teller(voice, is_verbose=is_verbose))
-    session.edit_with(editor, typed_before)
+    session.use_editor(editor, typed_before)
     try:
         with _hearing_ctrl_c(session.interrupt, is_wanted=lines.is_terminal):
-            await session.live(first)
-        kept = desk.standing.session
+            await session.run(first)
+        kept = desk.status.session
         if kept and lines.is_terminal:
-            voice.say("Session", f"{kept}: steno -c goes on with it")
+            voice.write("Session", f"{kept}: steno -c goes on with it")
     finally:
-        voice.type_over(None)
+        voice.set_typed_line(None)
         if editor is not None:
             editor.close()
-    return 1 if voice.is_gone else 0
+    return 1 if voice.is_closed else 0
 
 
 @contextmanager
@@ -105,285 +105,285 @@ class _Session:
     """A person at a desk."""
 
     def __init__(self, desk: Desk, voice: Voice, lines: Lines, teller: Teller) -> None:
-        self._desk = desk
-        self._voice = voice
+        self._session = desk
+        self._writer = voice
         self._lines = lines
-        self._teller = teller
+        self._event_writer = teller
         self._editor: Editor | None = None
         self._history = History()
-        self._asking = Asking(desk, voice, self._answer)
+        self._approvals = Asking(desk, voice, self._read_answer)
         self._lists = Lists(desk, voice, self._confirm)
-        self._gathering = Gathering()
+        self._multiline = Gathering()
         self._wake = asyncio.Event()
-        self._doing: asyncio.Task[None] | None = None
+        self._current_task: asyncio.Task[None] | None = None
         self._is_leaving = False
-        self._stops = 0
+        self._interrupt_count = 0
         """How often Ctrl+C came since a line did."""
         self._is_stopped = False
-        self._last: str | None = None
+        self._last_entry: str | None = None
         """The last entry that was told."""
-        self._at_hand: str | None = ""
+        self._shown_session: str | None = ""
         """The session that was shown last."""
 
-    def edit_with(self, editor: Editor | None, history: History) -> None:
+    def use_editor(self, editor: Editor | None, history: History) -> None:
         """Take what edits lines, where there is something, and what keeps them."""
         self._editor, self._history = editor, history
 
-    async def live(self, first: str = "") -> None:
+    async def run(self, first: str = "") -> None:
         """Work until the person leaves."""
-        self._desk.watch(self._watch)
-        self._show()
+        self._session.subscribe(self._on_event)
+        self._show_status()
         if first:
-            await self._enter(first, is_typed=False)
-        while not self._is_leaving and not self._voice.is_gone:
-            if self._desk.is_running:
-                await self._follow()
+            await self._submit(first, is_typed=False)
+        while not self._is_leaving and not self._writer.is_closed:
+            if self._session.is_running:
+                await self._wait_for_run()
             else:
-                await self._prompt()
+                await self._read_prompt()
 
     # -- what happens ------------------------------------------------------------------------
 
-    def _watch(self, event: DeskEvent) -> None:
+    def _on_event(self, event: DeskEvent) -> None:
         self._wake.set()
         if isinstance(event, Recorded):
-            self._last, self._at_hand = event.entry.id, self._desk.standing.session
+            self._last_entry, self._shown_session = event.entry.id, self._session.status.session
         if isinstance(event, Moved):
-            self._show()
+            self._show_status()
         else:
-            self._teller.tell(event)
+            self._event_writer.write_event(event)
         if isinstance(event, Returned) and self._editor is not None:
-            self._editor.draft(" ".join([one.text for one in event.words]))
+            self._editor.prefill(" ".join([one.text for one in event.prompts]))
 
-    def _show(self) -> None:
+    def _show_status(self) -> None:
         """Say where things stand, and what was said last unless that is known."""
-        standing, entries = self._desk.standing, self._desk.entries()
+        standing, entries = self._session.status, self._session.entries()
         title = standing.title or "a new session"
         where = f"branch {standing.branch}, {standing.model}, {standing.mode} mode; /help helps"
-        self._voice.say("Session", f"{title}, {where}")
-        if self._last is None or self._last not in [one.id for one in entries[-_NEAR:]]:
-            recall(self._voice, entries)
-        self._last = entries[-1].id if entries else None
+        self._writer.write("Session", f"{title}, {where}")
+        if self._last_entry is None or self._last_entry not in [one.id for one in entries[-_NEAR:]]:
+            recall(self._writer, entries)
+        self._last_entry = entries[-1].id if entries else None
         # Who moves about in a session knows where it stopped.
-        is_opened, self._at_hand = standing.session != self._at_hand, standing.session
-        if is_opened and self._desk.is_unfinished and not self._desk.is_running:
-            self._voice.say("Notice", _UNFINISHED)
+        is_opened, self._shown_session = standing.session != self._shown_session, standing.session
+        if is_opened and self._session.is_unfinished and not self._session.is_running:
+            self._writer.write("Notice", _UNFINISHED)
 
     # -- what is typed -----------------------------------------------------------------------
 
-    async def _follow(self) -> None:
+    async def _wait_for_run(self) -> None:
         """Let the agent work: what is typed meanwhile steers it, and what it asks is asked.
 
         A pipe is not read before the turn is over: its next line was meant for then.
         """
-        if self._asking.is_due:
-            is_over = await self._asking.ask()
+        if self._approvals.is_due:
+            is_over = await self._approvals.ask()
             if is_over and self._lines.is_terminal:
                 self._is_leaving = True  # what was asked is on record, and asked again
             elif is_over:
-                self._asking.deny_all()
-                await self._event(lambda: self._asking.is_due)
+                self._approvals.deny_all()
+                await self._wait_for_event(lambda: self._approvals.is_due)
         elif self._lines.is_terminal:
             try:
-                line = await self._line(lambda: self._desk.is_running and not self._asking.is_due)
+                line = await self._next_line(lambda: self._session.is_running and not self._approvals.is_due)
             except Stale:
                 return
-            await self._take(line)
+            await self._handle_line(line)
         else:
-            await self._event(lambda: self._desk.is_running and not self._asking.is_due)
+            await self._wait_for_event(lambda: self._session.is_running and not self._approvals.is_due)
 
-    async def _event(self, is_worth_it: Callable[[], bool]) -> None:
+    async def _wait_for_event(self, is_worth_it: Callable[[], bool]) -> None:
         """Wait for something to happen, if it is worth it."""
         self._wake.clear()
         if is_worth_it():
             await self._wake.wait()
 
-    async def _prompt(self) -> None:
-        prompt = _MORE if self._gathering.is_open else f"{self._desk.standing.mode}> "
+    async def _read_prompt(self) -> None:
+        prompt = _MORE if self._multiline.is_open else f"{self._session.status.mode}> "
         try:
-            await self._take(await self._typed(prompt))
+            await self._handle_line(await self._read_typed(prompt))
         except Stale:
-            self._voice.end_line()
+            self._writer.end_line()
             if self._is_stopped:
-                self._give_up()
+                self._discard_line()
         except Interrupted:
             self.interrupt()
-            self._give_up()
+            self._discard_line()
 
-    def _give_up(self) -> None:
+    def _discard_line(self) -> None:
         """Begin a line anew: nothing counts of what was typed so far."""
         self._is_stopped = False
-        self._gathering.end()
+        self._multiline.end()
         if not self._is_leaving:
-            self._voice.say("Notice", "Ctrl+C again leaves")
+            self._writer.write("Notice", "Ctrl+C again leaves")
 
-    async def _typed(self, prompt: str) -> str | None:
+    async def _read_typed(self, prompt: str) -> str | None:
         """Return what is typed at the prompt. Raises Interrupted or Stale for Ctrl+C."""
         editor = self._editor
         try:
             if editor is not None:
-                self._voice.type_over(lambda: prompt + editor.typed)
-                line = await editor.line(prompt)
+                self._writer.set_typed_line(lambda: prompt + editor.typed)
+                line = await editor.read_line(prompt)
             else:
                 if self._lines.is_terminal:
-                    self._voice.ask(prompt)
-                    self._voice.type_over(lambda: prompt)
-                line = await self._line(lambda: not (self._is_stopped or self._desk.is_running))
+                    self._writer.write_prompt(prompt)
+                    self._writer.set_typed_line(lambda: prompt)
+                line = await self._next_line(lambda: not (self._is_stopped or self._session.is_running))
         finally:
-            self._voice.type_over(None)
+            self._writer.set_typed_line(None)
         if line is None and self._lines.is_terminal:
-            self._voice.end_line()  # the terminal has not
+            self._writer.end_line()  # the terminal has not
         return line
 
-    async def _line(self, is_wanted: Callable[[], bool]) -> str | None:
+    async def _next_line(self, is_wanted: Callable[[], bool]) -> str | None:
         """Return the next line; None at the end of the input. Raises Stale."""
-        with self._lines.listening(self._wake.set):
+        with self._lines.reading(self._wake.set):
             while True:
                 self._wake.clear()
                 if not is_wanted():
                     raise Stale
-                if (line := self._lines.take()) is not None:
+                if (line := self._lines.next_line()) is not None:
                     return line
-                if self._lines.is_over or self._voice.is_gone or self._is_leaving:
+                if self._lines.is_exhausted or self._writer.is_closed or self._is_leaving:
                     return None
                 await self._wake.wait()
 
-    async def _answer(self, prompt: str, is_wanted: Callable[[], bool]) -> str | None:
+    async def _read_answer(self, prompt: str, is_wanted: Callable[[], bool]) -> str | None:
         """Return a line that was typed after it was asked for. Raises Stale."""
-        self._lines.forget()
-        self._voice.ask(prompt)
-        self._voice.type_over(lambda: prompt)
+        self._lines.discard()
+        self._writer.write_prompt(prompt)
+        self._writer.set_typed_line(lambda: prompt)
         line: str | None = None
         try:
-            line = await self._line(is_wanted)
+            line = await self._next_line(is_wanted)
         finally:
-            self._voice.type_over(None)
+            self._writer.set_typed_line(None)
             if line is None or not self._lines.is_terminal:  # nobody has ended the line
-                self._voice.end_line()
+                self._writer.end_line()
         return line
 
     async def _confirm(self, question: str) -> bool:
         try:
-            typed = await self._answer(f"{question} {_YES}: ", lambda: not self._is_stopped)
+            typed = await self._read_answer(f"{question} {_YES}: ", lambda: not self._is_stopped)
         except Stale:
             typed = None
         is_meant = (typed or "").strip().lower() == _YES
         if not is_meant:
-            self._voice.say("Notice", "nothing was done")
+            self._writer.write("Notice", "nothing was done")
         return is_meant
 
-    async def _take(self, line: str | None) -> None:
+    async def _handle_line(self, line: str | None) -> None:
         """Do what was typed, as soon as it is whole."""
         if line is not None:
-            self._stops, self._is_stopped = 0, False
-            text = self._gathering.feed(line)
-        elif self._gathering.is_open and not self._lines.is_terminal:
-            text = self._gathering.end()  # nothing more comes, so it is whole
+            self._interrupt_count, self._is_stopped = 0, False
+            text = self._multiline.feed(line)
+        elif self._multiline.is_open and not self._lines.is_terminal:
+            text = self._multiline.end()  # nothing more comes, so it is whole
         else:
             self._is_leaving = True
             return
         if text is not None and text.strip():
-            await self._enter(text)
+            await self._submit(text)
 
-    async def _enter(self, text: str, *, is_typed: bool = True) -> None:
+    async def _submit(self, text: str, *, is_typed: bool = True) -> None:
         if (told := self._history.add(text)) is not None:
-            self._voice.say("Notice", told)
+            self._writer.write("Notice", told)
         if self._editor is not None:
-            self._editor.remember(text)
-        self._doing = asyncio.create_task(self._do(harmless(text).text, is_typed=is_typed))
+            self._editor.add_history(text)
+        self._current_task = asyncio.create_task(self._execute(harmless(text).text, is_typed=is_typed))
         try:
-            await self._doing
+            await self._current_task
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise  # it is the session that was cancelled, and not what was asked for
         finally:
-            self._doing = None
+            self._current_task = None
 
     def interrupt(self) -> None:
         """Stop what is done; at the prompt, give up the line, and leave if it comes twice."""
         self._wake.set()
-        if self._desk.is_running:
-            self._voice.end_line()  # there is a ^C on it
-            self._desk.interrupt()
+        if self._session.is_running:
+            self._writer.end_line()  # there is a ^C on it
+            self._session.interrupt()
             return
-        if self._doing is not None:
-            self._desk.interrupt()  # what was said is perhaps still being read
-        self._stops += 1
+        if self._current_task is not None:
+            self._session.interrupt()  # what was said is perhaps still being read
+        self._interrupt_count += 1
         self._is_stopped = True
-        if self._stops > 1:
+        if self._interrupt_count > 1:
             self._is_leaving = True
-            if self._doing is not None:
-                self._doing.cancel()
+            if self._current_task is not None:
+                self._current_task.cancel()
 
     # -- what is asked for -------------------------------------------------------------------
 
-    async def _do(self, text: str, *, is_typed: bool) -> None:
+    async def _execute(self, text: str, *, is_typed: bool) -> None:
         """Do what a line asks for; what was not typed here is words, whatever it begins with."""
         if not self._lines.is_terminal:
-            self._voice.say("You", text)
+            self._writer.write("You", text)
         try:
             is_shell = is_typed and text.startswith("!")
             if is_shell and "\n" in text.strip():
                 raise InvalidValue("shell: a command is one line; type it without the others")
             if is_shell:
-                await self._desk.shell(text[1:].strip())
+                await self._session.run_shell(text[1:].strip())
             elif text.strip() in WORDS_TO_LEAVE:
-                self._voice.say("Notice", HOW_TO_LEAVE)
+                self._writer.write("Notice", HOW_TO_LEAVE)
             elif is_typed and (typed := read_command(text)) is not None:
-                await self._command(typed)
+                await self._run_command(typed)
             else:
-                await self._say(text)
+                await self._send(text)
         except (StenoError, OSError) as exc:
-            self._voice.say("Trouble", str(exc))
+            self._writer.write("Trouble", str(exc))
         except Exception as exc:  # noqa: BLE001 - a fault of ours must not take the session with it
             kind = type(exc).__name__
             told = f"a fault in steno: {kind}: {exc}; what is on record is safe"
-            self._voice.say("Trouble", told)
+            self._writer.write("Trouble", told)
 
-    async def _say(self, text: str) -> None:
+    async def _send(self, text: str) -> None:
         """Say words; if they are refused, they need not be typed again."""
-        steers = self._desk.is_running
+        steers = self._session.is_running
         try:
-            await self._desk.say(Words(text))
+            await self._session.send(Words(text))
         except (StenoError, OSError):
             if self._editor is not None:
-                self._editor.draft(text)
+                self._editor.prefill(text)
             elif self._lines.is_terminal:  # what came through a pipe was printed when it came
-                self._voice.say("Not said", text)
+                self._writer.write("Not said", text)
             raise
         if steers:
-            self._teller.queue(text)
+            self._event_writer.note_queued(text)
 
-    async def _command(self, typed: Typed) -> None:
+    async def _run_command(self, typed: Typed) -> None:
         match typed:
             case Typed("quit", _):
                 self._is_leaving = True
             case Typed("help", _):
-                self._reply(Reply(help_text((*_KEYS, *HINTS)), "help"))
+                self._write_reply(Reply(help_text((*_KEYS, *HINTS)), "help"))
             case Typed("theme", _):
-                self._voice.say("Notice", "there are no themes here: lines have no colours")
+                self._writer.write("Notice", "there are no themes here: lines have no colours")
             case Typed("tree", argument):
-                self._say_again(await self._lists.tree(argument))
+                self._offer_edit(await self._lists.run_tree(argument))
             case Typed("resume", argument):
-                await self._lists.sessions(argument)
+                await self._lists.run_resume(argument)
             case Typed("model", ""):
                 await self._lists.list_models()
-                self._reply(await self._desk.command("model"))
+                self._write_reply(await self._session.run_command("model"))
             case Typed("model", name):
-                self._reply(await self._desk.change_model(self._lists.model_named(name)))
+                self._write_reply(await self._session.change_model(self._lists.model_named(name)))
             case Typed(name, argument):
-                self._reply(await self._desk.command(name, argument))
+                self._write_reply(await self._session.run_command(name, argument))
 
-    def _say_again(self, words: Words | None) -> None:
+    def _offer_edit(self, words: Words | None) -> None:
         if words is None:
             return
         if self._editor is not None:
-            self._editor.draft(words.text)
+            self._editor.prefill(words.text)
         else:
-            self._voice.say("You said", words.text)
-            self._voice.say("Notice", "say it otherwise, and it goes on here")
+            self._writer.write("You said", words.text)
+            self._writer.write("Notice", "say it otherwise, and it goes on here")
 
-    def _reply(self, reply: Reply) -> None:
+    def _write_reply(self, reply: Reply) -> None:
         if reply.text.strip():
             text = in_lines(reply.text) if reply.form is Form.MARKDOWN else reply.text
-            self._voice.say(reply.title.capitalize() or "Reply", text)
+            self._writer.write(reply.title.capitalize() or "Reply", text)

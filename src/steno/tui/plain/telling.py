@@ -39,7 +39,7 @@ from steno.tui.plain.outcomes import tell_call, tell_result
 from steno.tui.plain.voice import Voice
 from steno.tui.wording import INTERRUPTED, RETRY, blocks_of_answer, mark_of, name_of, reason_of
 
-_HEADS: Final = {Kind.TROUBLE: "Trouble", Kind.NOTICE: "Notice", Kind.MARK: "Notice"}
+_HEADS: Final = {Kind.ERROR: "Trouble", Kind.NOTICE: "Notice", Kind.MARK: "Notice"}
 
 
 @final
@@ -48,164 +48,164 @@ class Teller:
 
     def __init__(self, voice: Voice, *, is_verbose: bool = False) -> None:
         """Take whether all of what a model thinks is told, or only how much."""
-        self._voice = voice
+        self._writer = voice
         self._is_verbose = is_verbose
-        self._speech: tuple[Kind, int, Speech] | None = None
-        self._thought: list[str] = []
-        self._has_spoken = False
+        self._streamed_text: tuple[Kind, int, Speech] | None = None
+        self._thinking: list[str] = []
+        self._has_streamed_answer = False
         """Whether words of the answer under way were told as they came."""
         self._running: dict[str, tuple[AnyToolCall, Output]] = {}
-        self._heard_last: str | None = None
+        self._last_output_call: str | None = None
         """The call whose output was told last."""
         self._shell: Speech | None = None
         self._queued: list[str] = []
-        self._has_told_why = False
+        self._has_reported_failure = False
         """Whether the record has said in this run what could not be opened, and what helps."""
-        self._pointed: dict[str, Message] = {}
+        self._references: dict[str, Message] = {}
         """Messages that point at something, by their entry."""
 
-    def tell(self, event: DeskEvent) -> None:
+    def write_event(self, event: DeskEvent) -> None:
         """Say what happens."""
         match event:
             case TextDelta(index, text):
-                self._say(Kind.ANSWER, index, text)
+                self._write_delta(Kind.ANSWER, index, text)
             case ThinkingDelta(index, text) if self._is_verbose:
-                self._say(Kind.THINKING, index, text)
+                self._write_delta(Kind.THINKING, index, text)
             case ThinkingDelta(_, text):
-                self._thought.append(text)
+                self._thinking.append(text)
             case Recorded(entry):
-                self._record(entry)
+                self._on_recorded(entry)
             case TurnStarted():
-                self._end_speech()
-                self._has_spoken = False
+                self._end_text()
+                self._has_streamed_answer = False
             case CallStarted(call):
-                self._start(call)
+                self._on_call_started(call)
             case CallOutput(call_id, text):
-                self._hear(call_id, text)
+                self._on_call_output(call_id, text)
             case CallEnded(call, result):
-                self._end_call(call, result)
+                self._on_call_ended(call, result)
             case Notice(_, text):
-                self._end_speech()
-                self._voice.say("Notice", text)
+                self._end_text()
+                self._writer.write("Notice", text)
             case RunEnded(result):
-                self._end(result)
+                self._on_run_ended(result)
             case Returned(words):
-                self._take_back(words)
+                self._on_input_returned(words)
             case Trouble(text):
-                self._end_speech()
-                self._voice.say("Trouble", text)
+                self._end_text()
+                self._writer.write("Trouble", text)
             case ShellStarted() | ShellOutput() | ShellEnded():
-                self._tell_shell(event)
+                self._on_shell_event(event)
             case _:
                 pass
 
-    def queue(self, text: str) -> None:
+    def note_queued(self, text: str) -> None:
         """Say that something is heard later, and then say so."""
         self._queued.append(text)
-        self._voice.say("Notice", "this is heard at the next step")
+        self._writer.write("Notice", "this is heard at the next step")
 
-    def _take_back(self, words: Sequence[Words]) -> None:
-        self._end_speech()
+    def _on_input_returned(self, words: Sequence[Words]) -> None:
+        self._end_text()
         for one in words:
             if one.text in self._queued:
                 self._queued.remove(one.text)
-            self._voice.say("Not said", one.text)
+            self._writer.write("Not said", one.text)
 
     # -- what is said ------------------------------------------------------------------------
 
-    def _say(self, kind: Kind, index: int, text: str) -> None:
-        if self._speech is None or self._speech[:2] != (kind, index):
-            self._end_speech()
-            self._has_spoken |= kind is Kind.ANSWER
-            self._speech = (kind, index, Speech(self._voice, kind.value.capitalize()))
-        self._end_thought()
-        self._speech[2].feed(text)
+    def _write_delta(self, kind: Kind, index: int, text: str) -> None:
+        if self._streamed_text is None or self._streamed_text[:2] != (kind, index):
+            self._end_text()
+            self._has_streamed_answer |= kind is Kind.ANSWER
+            self._streamed_text = (kind, index, Speech(self._writer, kind.value.capitalize()))
+        self._end_thinking()
+        self._streamed_text[2].feed(text)
 
-    def _end_speech(self) -> None:
+    def _end_text(self) -> None:
         """Say what is left of what was being said."""
-        self._end_thought()
-        if self._speech is not None:
-            self._speech[2].end()
-            self._speech = None
+        self._end_thinking()
+        if self._streamed_text is not None:
+            self._streamed_text[2].end()
+            self._streamed_text = None
 
-    def _end_thought(self) -> None:
-        if self._thought:
-            words = len("".join(self._thought).split())
-            self._thought.clear()
-            self._voice.say("Thinking", counted(words, "word", "words"))
+    def _end_thinking(self) -> None:
+        if self._thinking:
+            words = len("".join(self._thinking).split())
+            self._thinking.clear()
+            self._writer.write("Thinking", counted(words, "word", "words"))
 
-    def _record(self, entry: Entry) -> None:
+    def _on_recorded(self, entry: Entry) -> None:
         payload = entry.payload
         match payload:
             case AssistantMessage():
-                self._end_speech()
-                self._tell_answer(entry, payload)
-                self._has_spoken = False
+                self._end_text()
+                self._write_answer(entry, payload)
+                self._has_streamed_answer = False
             case UserMessage():
                 if len(payload.content) > 1:
-                    self._pointed[entry.id] = payload
+                    self._references[entry.id] = payload
                 if payload.text in self._queued:
                     self._queued.remove(payload.text)
-                    self._end_speech()
-                    self._voice.say("Heard", on_one_line(payload.text))
+                    self._end_text()
+                    self._writer.write("Heard", on_one_line(payload.text))
             case _:
-                mark = mark_of(entry, pointer=self._pointer_of(payload))
+                mark = mark_of(entry, pointer=self._reference_name(payload))
                 # Other changes of course were asked for, and are answered there.
                 if mark is not None and (
                     mark.kind is not Kind.MARK or isinstance(payload, Compaction)
                 ):
-                    self._end_speech()
-                    self._voice.say(_HEADS[mark.kind], mark.body if not mark.head else mark.head)
-                    self._has_told_why |= mark.kind is Kind.TROUBLE
+                    self._end_text()
+                    self._writer.write(_HEADS[mark.kind], mark.body if not mark.head else mark.head)
+                    self._has_reported_failure |= mark.kind is Kind.ERROR
 
-    def _tell_answer(self, entry: Entry, message: AssistantMessage) -> None:
+    def _write_answer(self, entry: Entry, message: AssistantMessage) -> None:
         """Say what was not said as it came."""
         for block in blocks_of_answer(entry, message):
-            was_told = self._has_spoken and block.form is Form.MARKDOWN
+            was_told = self._has_streamed_answer and block.form is Form.MARKDOWN
             if block.kind is Kind.ANSWER and not was_told:
-                self._voice.say("Answer", block.body)
+                self._writer.write("Answer", block.body)
 
-    def _pointer_of(self, payload: object) -> str:
+    def _reference_name(self, payload: object) -> str:
         if not isinstance(payload, Resolution):
             return ""
-        message = self._pointed.get(payload.target)
+        message = self._references.get(payload.target)
         if message is None or payload.block >= len(message.content):
             return "something"
         return name_of(message.content[payload.block])
 
     # -- what is done ------------------------------------------------------------------------
 
-    def _start(self, call: AnyToolCall) -> None:
-        self._end_speech()
-        self._running[call.id] = (call, Output(self._voice))
-        self._heard_last = call.id
-        tell_call(self._voice, call)
+    def _on_call_started(self, call: AnyToolCall) -> None:
+        self._end_text()
+        self._running[call.id] = (call, Output(self._writer))
+        self._last_output_call = call.id
+        tell_call(self._writer, call)
 
-    def _hear(self, call_id: str, text: str) -> None:
+    def _on_call_output(self, call_id: str, text: str) -> None:
         running = self._running.get(call_id)
         if running is None:
             return
         call, output = running
-        if self._heard_last != call_id:
-            self._voice.say("Output", f"of {on_one_line(call.name)}")
-            self._heard_last = call_id
+        if self._last_output_call != call_id:
+            self._writer.write("Output", f"of {on_one_line(call.name)}")
+            self._last_output_call = call_id
         output.feed(text)
 
-    def _end_call(self, call: AnyToolCall, result: ToolResultMessage) -> None:
-        self._end_speech()
+    def _on_call_ended(self, call: AnyToolCall, result: ToolResultMessage) -> None:
+        self._end_text()
         running = self._running.pop(call.id, None)
-        if running is None or self._heard_last != call.id:
-            tell_call(self._voice, call)
+        if running is None or self._last_output_call != call.id:
+            tell_call(self._writer, call)
         if running is not None:
             running[1].end()
-        tell_result(self._voice, result)
-        self._heard_last = None
+        tell_result(self._writer, result)
+        self._last_output_call = None
 
-    def _tell_shell(self, event: ShellStarted | ShellOutput | ShellEnded) -> None:
+    def _on_shell_event(self, event: ShellStarted | ShellOutput | ShellEnded) -> None:
         if isinstance(event, ShellStarted):
-            self._end_speech()
-            self._voice.say("Shell", on_one_line(event.command))
-            self._shell = Speech(self._voice, "Output")
+            self._end_text()
+            self._writer.write("Shell", on_one_line(event.command))
+            self._shell = Speech(self._writer, "Output")
             return
         if self._shell is not None and isinstance(event, ShellOutput):
             self._shell.feed(event.text)
@@ -213,26 +213,26 @@ class Teller:
             self._shell.end()
             self._shell = None
             how = "stopped" if event.status is None else f"ended with status {event.status}"
-            self._voice.say("Shell", how)
+            self._writer.write("Shell", how)
 
-    def _end(self, result: RunResult) -> None:
-        self._end_speech()
+    def _on_run_ended(self, result: RunResult) -> None:
+        self._end_text()
         for _, output in self._running.values():
             output.end()
         self._running.clear()
         self._queued.clear()
-        self._has_spoken = False
+        self._has_streamed_answer = False
         if isinstance(result.error, Unresolved):
-            what_helps = "" if self._has_told_why else f"; {RETRY}, or say something else"
-            self._voice.say("Trouble", f"nothing was sent{what_helps}")
+            what_helps = "" if self._has_reported_failure else f"; {RETRY}, or say something else"
+            self._writer.write("Trouble", f"nothing was sent{what_helps}")
         elif result.ending is Ending.FAILED:
-            self._voice.say("Trouble", f"{result.error or result.reason}; {RETRY}")
+            self._writer.write("Trouble", f"{result.error or result.reason}; {RETRY}")
         elif result.ending is Ending.INTERRUPTED:
-            self._voice.say("Notice", INTERRUPTED)
+            self._writer.write("Notice", INTERRUPTED)
         elif result.reason:
-            self._voice.say("Notice", reason_of(result))
-        self._has_told_why = False
-        self._voice.say("Done", _spent(result))
+            self._writer.write("Notice", reason_of(result))
+        self._has_reported_failure = False
+        self._writer.write("Done", _spent(result))
 
 
 def _spent(result: RunResult) -> str:

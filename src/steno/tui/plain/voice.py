@@ -35,22 +35,22 @@ class Voice:
         self._out = out
         self._is_styled = has_styles(out, environ)
         self._has_width = out.isatty()
-        self._typed: Callable[[], str] | None = None
-        self.is_gone = False
+        self._typed_line: Callable[[], str] | None = None
+        self.is_closed = False
         """Whether nobody listens any more."""
 
-    def say(self, whose: str, text: str = "") -> None:
+    def write(self, whose: str, text: str = "") -> None:
         """Say whose words these are, and then the words: what is more than a line below it."""
         first, *rest = printable(text).rstrip("\n").split("\n")
         if rest:
             first, rest = "", [first, *rest]
-        self._print([*self._headed(whose, first), *self._indented(rest)])
+        self._print([*self._with_heading(whose, first), *self._indented(rest)])
 
-    def head(self, whose: str, line: str) -> None:
+    def begin(self, whose: str, line: str) -> None:
         """Say whose words these are, and the first line of them; `more` says the rest."""
-        self._print(self._headed(whose, printable(line)))
+        self._print(self._with_heading(whose, printable(line)))
 
-    def more(self, lines: Iterable[str]) -> None:
+    def write_lines(self, lines: Iterable[str]) -> None:
         """Go on with what was begun; each is a line."""
         self._print(self._indented([printable(line) for line in lines]))
 
@@ -59,7 +59,7 @@ class Voice:
         width = self._width(len(_BAR))
         self._print([_BAR + part for line in lines for part in _broken(printable(line), width)])
 
-    def ask(self, prompt: str) -> None:
+    def write_prompt(self, prompt: str) -> None:
         """Print what is to be answered on the same line; it is ours."""
         self._write("\n".join(_broken(prompt, self._width(1))))
 
@@ -67,14 +67,14 @@ class Voice:
         """End a line that nobody has ended."""
         self._write("\n")
 
-    def type_over(self, typed: Callable[[], str] | None) -> None:
+    def set_typed_line(self, typed: Callable[[], str] | None) -> None:
         """Say what stands on the line on which somebody types, if somebody does.
 
         What has to be said meanwhile goes below it, and the line is shown again.
         """
-        self._typed = typed
+        self._typed_line = typed
 
-    def _headed(self, whose: str, text: str) -> list[str]:
+    def _with_heading(self, whose: str, text: str) -> list[str]:
         head = f"{on_one_line(whose)}:"
         first, *rest = _broken(f"{head} {text}".rstrip(), self._width(len(_INDENT)))
         if self._is_styled and first.startswith(head):
@@ -92,17 +92,17 @@ class Voice:
 
     def _print(self, lines: Sequence[str]) -> None:
         text = "".join([f"{line}\n" for line in lines])
-        self._write(text if self._typed is None else f"\n{text}{self._typed()}")
+        self._write(text if self._typed_line is None else f"\n{text}{self._typed_line()}")
 
     def _write(self, text: str) -> None:
-        if self.is_gone:
+        if self.is_closed:
             return
         encoding = self._out.encoding or "utf-8"
         try:
             self._out.write(text.encode(encoding, "backslashreplace").decode(encoding))
             self._out.flush()
         except (OSError, ValueError):  # closed at the other end, or at ours
-            self.is_gone = True
+            self.is_closed = True
 
 
 def _broken(line: str, width: int | None) -> Iterator[str]:

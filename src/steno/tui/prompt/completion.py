@@ -40,7 +40,7 @@ class Offered(Protocol):
         ...
 
     @property
-    def goes_on(self) -> bool:
+    def expects_more(self) -> bool:
         """Whether more is to be typed behind it."""
         ...
 
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
     text: str
     about: str = ""
-    goes_on: bool = False
+    expects_more: bool = False
     argument: str = ""
     """What may stand behind it; it is shown, and not put in."""
 
@@ -85,7 +85,7 @@ def word_at(line: str, column: int, *, is_all: bool) -> Word | None:
 
 def put_in(choice: Choice) -> str:
     """Return what to put in place of a word: what is done with gets a blank behind it."""
-    is_path = choice.goes_on and not choice.text.startswith("/")
+    is_path = choice.expects_more and not choice.text.startswith("/")
     return choice.text if is_path else f"{choice.text} "
 
 
@@ -95,52 +95,52 @@ class Completion:
 
     def __init__(self) -> None:
         self.word: Word | None = None
-        self._offered: list[Choice] = []
-        self._closed_at: int | None = None
+        self._suggestions: list[Choice] = []
+        self._dismissed_at: int | None = None
         """Where the word begins about which the person wants to hear nothing more."""
 
     @property
     def choices(self) -> list[Choice]:
         """What may be meant, first what is there already; nothing if nobody wants to know."""
-        if self.word is None or self._closed_at is not None:
+        if self.word is None or self._dismissed_at is not None:
             return []
         typed = self.word.typed
         own = _commands(typed) if typed.startswith("/") else []
         known = {choice.text for choice in own}
-        found = own + [choice for choice in self._offered if choice.text not in known]
+        found = own + [choice for choice in self._suggestions if choice.text not in known]
         return sorted(found, key=lambda choice: choice.text != typed)
 
-    def follow(self, word: Word | None) -> bool:
+    def set_word(self, word: Word | None) -> bool:
         """Take note of what is under the cursor; tell whether it is worth asking about."""
-        if word is None or word.start != self._closed_at:
-            self._closed_at = None
+        if word is None or word.start != self._dismissed_at:
+            self._dismissed_at = None
         if word is None:
-            self._offered = []
+            self._suggestions = []
         elif self.word is None or word.typed != self.word.typed:
             # Until there is an answer, what was offered and still fits stays.
             typed = word.typed.lower()
-            self._offered = [one for one in self._offered if one.text.lower().startswith(typed)]
+            self._suggestions = [one for one in self._suggestions if one.text.lower().startswith(typed)]
         self.word = word
-        return word is not None and self._closed_at is None
+        return word is not None and self._dismissed_at is None
 
-    def offer(self, typed: str, offered: Iterable[Offered]) -> bool:
+    def set_suggestions(self, typed: str, offered: Iterable[Offered]) -> bool:
         """Take what somebody has found; tell whether it is about what is typed now."""
         if self.word is None or self.word.typed != typed:
             return False
-        self._offered = [
-            Choice(text, on_one_line(one.about), one.goes_on)
+        self._suggestions = [
+            Choice(text, on_one_line(one.about), one.expects_more)
             for one in offered
             if (text := harmless(one.text).text) and "\n" not in text
         ]
         return True
 
-    def close(self) -> None:
+    def dismiss(self) -> None:
         """Offer nothing more for this word."""
-        self._closed_at = None if self.word is None else self.word.start
+        self._dismissed_at = None if self.word is None else self.word.start
 
     def reopen(self) -> None:
         """Offer something again."""
-        self._closed_at = None
+        self._dismissed_at = None
 
 
 def _commands(typed: str) -> list[Choice]:

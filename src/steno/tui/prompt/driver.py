@@ -33,10 +33,10 @@ class _Parser(XTermParser):
 
     def __init__(self, debug: bool = False) -> None:
         super().__init__(debug)
-        self._incoming = Incoming()
+        self._sanitizer = Incoming()
 
     def feed(self, data: str) -> Iterable[Message]:
-        mended = self._incoming.feed(data)
+        mended = self._sanitizer.feed(data)
         return super().feed(mended) if mended else ()  # nothing at all would mean the end
 
 

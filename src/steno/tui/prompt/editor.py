@@ -35,7 +35,7 @@ class Owner(Protocol):
         """Esc was pressed."""
         ...
 
-    def go(self, rows: int) -> bool:
+    def move_vertically(self, rows: int) -> bool:
         """The arrow up (-1) or down (1) was pressed."""
         ...
 
@@ -51,7 +51,7 @@ class Owner(Protocol):
         """Somebody wants what is in the clipboard."""
         ...
 
-    def changed(self) -> None:
+    def text_changed(self) -> None:
         """The text is another now."""
         ...
 
@@ -84,7 +84,7 @@ class Editor(TextArea):
     def __init__(self, owner: Owner, pieces: Pieces) -> None:
         super().__init__(compact=True, highlight_cursor_line=False)
         self._owner = owner
-        self._pieces = pieces
+        self._placeholders = pieces
         self.last_key_at = 0.0
 
     async def on_key(self, event: Key) -> None:
@@ -109,19 +109,19 @@ class Editor(TextArea):
 
     def edit(self, edit: Edit) -> EditResult:
         """Change the text. What touches a mark takes it whole."""
-        start, end = self._outside(edit.top, 0), self._outside(edit.bottom, 1)
+        start, end = self._outside_placeholder(edit.top, 0), self._outside_placeholder(edit.bottom, 1)
         if (start, end) != (edit.top, edit.bottom):
             edit = Edit(edit.text, start, end, edit.maintain_selection_offset)
         return super().edit(edit)
 
     def update_suggestion(self) -> None:
         """Tell the owner; Textual calls this after every change, before the next key."""
-        self._owner.changed()
+        self._owner.text_changed()
 
     def get_line(self, line_index: int) -> Text:
         """Return a line with its marks set off."""
         line = super().get_line(line_index)
-        for start, end in self._pieces.spans(line.plain):
+        for start, end in self._placeholders.spans(line.plain):
             line.stylize(self.get_component_rich_style("editor--mark", partial=True), start, end)
         return line
 
@@ -132,7 +132,7 @@ class Editor(TextArea):
         """
         return min(self.virtual_size.height, max(1, viewport.height // 3))
 
-    def word(self) -> Word | None:
+    def typed_word(self) -> Word | None:
         """Return what is being typed where the cursor is."""
         row, column = self.cursor_location
         return word_at(self.document.get_line(row), column, is_all=self.document.line_count == 1)
@@ -143,7 +143,7 @@ class Editor(TextArea):
             return self.navigator.is_first_wrapped_line(self.cursor_location)
         return self.navigator.is_last_wrapped_line(self.cursor_location)
 
-    def show(self, text: str, *, at_first_row: bool = False) -> None:
+    def set_text(self, text: str, *, at_first_row: bool = False) -> None:
         """Show another text, with the cursor at its end, or at the end of its first row."""
         self.load_text(text)
         place = self.document.end
@@ -198,20 +198,20 @@ class Editor(TextArea):
 
     def action_cursor_up(self, select: bool = False) -> None:
         """Go up, beyond the first line to what was typed before."""
-        if select or not self._owner.go(-1):
+        if select or not self._owner.move_vertically(-1):
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:
         """Go down, beyond the last line to what was typed later."""
-        if select or not self._owner.go(1):
+        if select or not self._owner.move_vertically(1):
             super().action_cursor_down(select)
 
-    def _outside(self, location: Location, side: int) -> Location:
+    def _outside_placeholder(self, location: Location, side: int) -> Location:
         """Return a place as it is, or the end of the mark that it is in."""
         row, column = location
         if row >= self.document.line_count:
             return location
-        for span in self._pieces.spans(self.document.get_line(row)):
+        for span in self._placeholders.spans(self.document.get_line(row)):
             if span[0] < column < span[1]:
                 return row, span[side]
         return location

@@ -37,7 +37,7 @@ class History:
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
         self._entries: list[str] | None = None
-        self._is_told = False
+        self._is_failure_reported = False
 
     def entries(self) -> Sequence[str]:
         """Return what was typed, the latest last."""
@@ -59,9 +59,9 @@ class History:
         try:
             _append(self._file, text)
         except OSError as exc:
-            if self._is_told:
+            if self._is_failure_reported:
                 return None
-            self._is_told = True
+            self._is_failure_reported = True
             return f"{self._file}: what you type is not kept for next time ({exc.strerror})"
         return None
 

@@ -32,7 +32,7 @@ class Pasted(NamedTuple):
     """Words that were pasted, as they may be shown and sent."""
 
     text: str
-    left_out: int
+    removed_characters: int
     """How many characters are missing that nobody could have seen."""
 
 

@@ -26,7 +26,7 @@ class Meaning(NamedTuple):
     """With pasted texts in place of their marks; the marks of images stay, to be spoken of."""
     images: tuple[Image, ...]
     """In the order in which they are mentioned."""
-    words: str
+    text_without_images: str
     """The text without its images, for when they are long gone."""
     typed: str
     """The text as it stands there, with its marks."""
@@ -61,7 +61,7 @@ class Pieces:
         self._pattern = None
         return mark
 
-    def adopt(self, text: str, images: Iterable[Image]) -> str:
+    def load(self, text: str, images: Iterable[Image]) -> str:
         """Take a text with the images that it speaks of; return it with a mark for each."""
         free = {found[0]: found[1] for found in _LIKE_AN_IMAGE.finditer(text)}
         added: list[str] = []
@@ -83,12 +83,12 @@ class Pieces:
 
     def spans(self, line: str) -> Iterator[tuple[int, int]]:
         """Yield where marks stand in a line."""
-        if pattern := self._marks():
+        if pattern := self._placeholder_pattern():
             yield from (found.span() for found in pattern.finditer(line))
 
-    def meaning(self, text: str) -> Meaning:
+    def expand(self, text: str) -> Meaning:
         """Return what a text means with its marks."""
-        pattern = self._marks()
+        pattern = self._placeholder_pattern()
         if pattern is None:
             return Meaning(text, (), text, text)
         images = {
@@ -103,7 +103,7 @@ class Pieces:
             text,
         )
 
-    def _marks(self) -> re.Pattern[str] | None:
+    def _placeholder_pattern(self) -> re.Pattern[str] | None:
         if self._pattern is None and (self._texts or self._images):
             marks = [*self._texts, *self._images]
             self._pattern = re.compile("|".join(map(re.escape, marks)))

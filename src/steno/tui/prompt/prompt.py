@@ -85,13 +85,13 @@ class Prompt(Widget):
         """The text as it stood there: what was pasted and is long is only a mark in it."""
 
     @dataclass
-    class Completing(Message):
+    class CompletionRequested(Message):
         """Something is being typed that may be completed; the answer goes to `offer`."""
 
         typed: str
 
     @dataclass
-    class Told(Message):
+    class Notified(Message):
         """There is something that the person should know."""
 
         text: str
@@ -99,16 +99,16 @@ class Prompt(Widget):
     def __init__(self, history: History | None = None, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._history = History() if history is None else history
-        self._walk: Walk | None = None
-        self._pieces = Pieces()
+        self._history_cursor: Walk | None = None
+        self._placeholders = Pieces()
         self._completion = Completion()
-        self._draft: str | None = None
+        self._search_draft: str | None = None
         """What stood here before the search that is under way."""
-        self._is_putting = False
-        self._mode = _SAYING
+        self._is_setting_text = False
+        self._prompt_mode = _SAYING
         self._popup = Popup()
         self._sign = Static(_SAYING.sign, classes="prompt--sign", markup=False)
-        self._editor = Editor(self, self._pieces)
+        self._editor = Editor(self, self._placeholders)
 
     def compose(self) -> ComposeResult:
         """Put the list above, and the sign before the lines."""
@@ -147,20 +147,20 @@ class Prompt(Widget):
 
         What is there can be fetched with the arrow up, as if it had been sent.
         """
-        self._keep(self._editor.text if self._draft is None else self._draft)
-        self._start_over()
+        self._add_to_history(self._editor.text if self._search_draft is None else self._search_draft)
+        self._clear_state()
         words = harmless(text).text
         if words.startswith("!") and _is_long(words):
-            words = self._pieces.add_text(words)  # perhaps it was pasted: it must not be run
-        self._put(self._pieces.adopt(words, images))
+            words = self._placeholders.add_text(words)  # perhaps it was pasted: it must not be run
+        self._put_text(self._placeholders.load(words, images))
 
     def clear(self) -> None:
         """Take everything away."""
         self.load("")
 
-    def offer(self, typed: str, candidates: Sequence[Offered]) -> None:
+    def show_suggestions(self, typed: str, candidates: Sequence[Offered]) -> None:
         """Show what may be meant by something typed; nothing happens if it was typed before."""
-        if self._draft is None and self._completion.offer(typed, candidates):
+        if self._search_draft is None and self._completion.set_suggestions(typed, candidates):
             self._popup.show(self._completion.choices, chosen=self._popup.chosen)
 
     def action_delete_right(self) -> None:
@@ -174,7 +174,7 @@ class Prompt(Widget):
 
     @on(DescendantFocus)
     @on(DescendantBlur)
-    def _tell_where_keys_go(self) -> None:
+    def _show_focus_hint(self) -> None:
         """Invite nobody to type while keys go elsewhere; without a focus, the terminal has none."""
         focused = self.screen.focused
         self.set_class(focused not in (None, self._editor), "-elsewhere")
@@ -186,159 +186,159 @@ class Prompt(Widget):
         """Take what is chosen, break a line behind a backslash, or send."""
         word = self._completion.word
         chosen = self._popup.chosen
-        if self._draft is not None:
+        if self._search_draft is not None:
             self._end_search(None if chosen is None else chosen.text)
         elif chosen is not None and word is not None and chosen.text != word.typed:
-            self._take(chosen)
+            self._accept_choice(chosen)
         elif not self._editor.break_behind_backslash() and not self.is_blank:
             self._submit()
 
     def tab(self) -> bool:
         """Take what is chosen, or ask what there is to choose from."""
         chosen = self._popup.chosen
-        if self._draft is not None:
+        if self._search_draft is not None:
             self._end_search(None if chosen is None else chosen.text)
         elif chosen is not None:
-            self._take(chosen)
+            self._accept_choice(chosen)
         elif self._completion.word is not None:
             self._completion.reopen()
-            self._look()
+            self._update_popup()
         else:
             return False
         return True
 
     def escape(self) -> bool:
         """Close the list."""
-        if self._draft is not None:
-            self._end_search(self._draft)
+        if self._search_draft is not None:
+            self._end_search(self._search_draft)
         elif self._popup.chosen is not None:
-            self._completion.close()
+            self._completion.dismiss()
             self._popup.hide()
         else:
             return False
         return True
 
-    def go(self, rows: int) -> bool:
+    def move_vertically(self, rows: int) -> bool:
         """Go up or down in the list, or through what was typed before."""
         if self._popup.chosen is not None:
             self._popup.move(rows)
             return True
-        if self._draft is not None or not self._editor.is_at_edge(rows):
+        if self._search_draft is not None or not self._editor.is_at_edge(rows):
             return False
-        if self._walk is None:
+        if self._history_cursor is None:
             if rows > 0:
                 return False
-            self._walk = Walk(self._history.entries())
-        found = (self._walk.older if rows < 0 else self._walk.newer)(self._editor.text)
+            self._history_cursor = Walk(self._history.entries())
+        found = (self._history_cursor.older if rows < 0 else self._history_cursor.newer)(self._editor.text)
         if found is None:
             return False
         # Going on goes on: what is above a text of several lines is what was typed before it.
-        self._put(harmless(found).text, at_first_row=rows < 0)
+        self._put_text(harmless(found).text, at_first_row=rows < 0)
         return True
 
     def search(self) -> None:
         """Search what was typed before for what is typed now; again, go on to what is older."""
-        if self._draft is not None:
+        if self._search_draft is not None:
             self._popup.move(1)
             return
         if not self._history.entries():
-            self._tell("history: nothing was typed before")
+            self._post_notice("history: nothing was typed before")
             return
-        self._draft = self._editor.text
-        self._completion.follow(None)
-        self._look()
+        self._search_draft = self._editor.text
+        self._completion.set_word(None)
+        self._update_popup()
 
     def paste(self, text: str) -> None:
         """Put in what was pasted: as it is, or a mark for what is long, or for images."""
-        if self._draft is not None:
+        if self._search_draft is not None:
             self._editor.type_in(on_one_line(text)[:_MOST_CHARACTERS])
             return
         if files := image_files(text):
-            marks = [self._pieces.add_image(str(file)) for file in files]
+            marks = [self._placeholders.add_image(str(file)) for file in files]
             self._editor.type_in("".join([f"{mark} " for mark in marks]))
             return
         words, left_out = harmless(text)
         if left_out:
             characters = counted(left_out, "character", "characters")
-            self._tell(f"left out of what you pasted: {characters} that cannot be seen")
+            self._post_notice(f"left out of what you pasted: {characters} that cannot be seen")
         if words.count("\n") == 1:
             words = words.removesuffix("\n")  # a line that was copied whole
         if _is_long(words):
-            words = self._pieces.add_text(words)
+            words = self._placeholders.add_text(words)
         self._editor.type_in(words)
 
     def paste_clipboard(self) -> None:
         """Fetch what is in the clipboard, while typing goes on."""
         self.run_worker(self._fetch_clipboard(), group="clipboard", exclusive=True)
 
-    def changed(self) -> None:
+    def text_changed(self) -> None:
         """Follow what is typed."""
-        if not self._is_putting:
-            self._look()
+        if not self._is_setting_text:
+            self._update_popup()
 
     # -- how it is done ------------------------------------------------------------------------
 
     def _submit(self) -> None:
         """Send what is there, unless it is for the shell and not just typed."""
-        meant = self._pieces.meaning(_trimmed(self._editor.text))
+        meant = self._placeholders.expand(_trimmed(self._editor.text))
         if meant.typed.startswith("!") and (doubt := _doubt_about(meant)) is not None:
-            self._tell(doubt)
+            self._post_notice(doubt)
             return
         self.clear()
         self.post_message(self.Submitted(meant.text, meant.images, meant.typed))
 
-    def _keep(self, text: str) -> None:
+    def _add_to_history(self, text: str) -> None:
         """Note what was typed, for the arrow up."""
-        words = self._pieces.meaning(_trimmed(text)).words
+        words = self._placeholders.expand(_trimmed(text)).text_without_images
         if (trouble := self._history.add(_trimmed(words))) is not None:
-            self._tell(trouble)
+            self._post_notice(trouble)
 
-    def _start_over(self) -> None:
-        self._walk = None
-        self._draft = None
-        self._pieces.clear()
+    def _clear_state(self) -> None:
+        self._history_cursor = None
+        self._search_draft = None
+        self._placeholders.clear()
 
-    def _put(self, text: str, *, at_first_row: bool = False) -> None:
+    def _put_text(self, text: str, *, at_first_row: bool = False) -> None:
         """Show a text, and no list: nobody is typing it."""
-        self._is_putting = True
-        self._editor.show(text, at_first_row=at_first_row)
-        self._is_putting = False
-        self._completion.follow(None)
+        self._is_setting_text = True
+        self._editor.set_text(text, at_first_row=at_first_row)
+        self._is_setting_text = False
+        self._completion.set_word(None)
         self._popup.hide()
         self._show_mode()
 
-    def _look(self) -> None:
+    def _update_popup(self) -> None:
         """Show what may be meant by what is typed, and ask the owner, too."""
         self._show_mode()
-        if self._draft is not None:
+        if self._search_draft is not None:
             found = self._history.search(self._editor.text)[:_MOST_FOUND]
             self._popup.show([Choice(harmless(entry).text) for entry in found])
             return
-        word = self._editor.word()
-        if self._completion.follow(word) and word is not None:
-            self.post_message(self.Completing(word.typed))
+        word = self._editor.typed_word()
+        if self._completion.set_word(word) and word is not None:
+            self.post_message(self.CompletionRequested(word.typed))
         self._popup.show(self._completion.choices)
 
     @on(TextArea.SelectionChanged)
     def _leave_word(self, message: TextArea.SelectionChanged) -> None:
         """Close the list when the cursor leaves the word; going back does not open it again."""
         message.stop()
-        word = self._editor.word()
+        word = self._editor.typed_word()
         now = self._completion.word
-        if self._draft is None and now is not None and (word is None or word.start != now.start):
-            self._completion.follow(None)
+        if self._search_draft is None and now is not None and (word is None or word.start != now.start):
+            self._completion.set_word(None)
             self._popup.hide()
 
     @on(TextArea.Changed)
-    def _keep_to_ourselves(self, message: TextArea.Changed) -> None:
+    def _stop_text_changed(self, message: TextArea.Changed) -> None:
         message.stop()
 
     @on(Popup.Clicked)
-    def _take_clicked(self, message: Popup.Clicked) -> None:
+    def _accept_clicked(self, message: Popup.Clicked) -> None:
         message.stop()
         self.tab()
 
-    def _take(self, choice: Choice) -> None:
+    def _accept_choice(self, choice: Choice) -> None:
         """Put what is chosen in place of what is typed."""
         word = self._completion.word
         if word is None:
@@ -347,35 +347,35 @@ class Prompt(Widget):
         row, _ = self._editor.cursor_location
         line = self._editor.document.get_line(row)
         end = word.end + (text.endswith(" ") and line[word.end : word.end + 1] == " ")
-        self._completion.follow(None)
+        self._completion.set_word(None)
         self._editor.replace(text, (row, word.start), (row, end), maintain_selection_offset=False)
 
     def _end_search(self, text: str | None) -> None:
         """Go on with what was found, or what stood here before; None: with what is typed."""
-        self._draft = None
-        self._put(self._editor.text if text is None else text)
+        self._search_draft = None
+        self._put_text(self._editor.text if text is None else text)
 
     def _show_mode(self) -> None:
         first = self._editor.document.get_line(0)[:1]
-        mode = _SEARCHING if self._draft is not None else _MODES.get(first, _SAYING)
-        if mode == self._mode:
+        mode = _SEARCHING if self._search_draft is not None else _MODES.get(first, _SAYING)
+        if mode == self._prompt_mode:
             return  # it would be drawn anew with every key
-        self.set_class(False, self._mode.name)
+        self.set_class(False, self._prompt_mode.name)
         self.set_class(True, mode.name)
         self._sign.update(mode.sign)
-        self._mode = mode
+        self._prompt_mode = mode
 
-    def _tell(self, text: str) -> None:
-        self.post_message(self.Told(printable(text)))
+    def _post_notice(self, text: str) -> None:
+        self.post_message(self.Notified(printable(text)))
 
     async def _fetch_clipboard(self) -> None:
         if image := await asyncio.to_thread(clipboard.read_image):
-            self._editor.type_in(f"{self._pieces.add_image(image)} ")
+            self._editor.type_in(f"{self._placeholders.add_image(image)} ")
         elif text := await asyncio.to_thread(clipboard.read_text) or self.app.clipboard:
             self.paste(text)
         else:
             missing = clipboard.what_is_missing()
-            self._tell(missing or "the clipboard holds neither an image nor text")
+            self._post_notice(missing or "the clipboard holds neither an image nor text")
 
 
 def _is_long(words: str) -> bool:

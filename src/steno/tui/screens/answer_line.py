@@ -24,23 +24,23 @@ class AnswerLine(Line):
         def __init__(self, doubt: Doubt) -> None:
             """Say why."""
             super().__init__()
-            self.doubt = doubt
+            self.reason = doubt
 
     def __init__(self, attention: Attention) -> None:
         """Take who tells keys that are meant from others."""
         super().__init__(select_on_focus=False)
-        self._attention = attention
-        self.may_be_hasty = False
+        self._key_guard = attention
+        self.allows_quick_enter = False
         """Whether Enter counts right behind a key, unless it was pasted: to deny harms nobody."""
 
     def on_key(self, event: Key) -> None:
         """Note when keys come."""
         if event.key != "enter":  # see action_submit
-            self._attention.key()
+            self._key_guard.check_key()
 
     async def action_submit(self) -> None:
         """Take what is written."""
-        doubt = self._attention.enter(may_be_hasty=self.may_be_hasty)
+        doubt = self._key_guard.check_enter(may_be_hasty=self.allows_quick_enter)
         if doubt is None:
             await super().action_submit()
         else:

@@ -100,7 +100,7 @@ class LineScreen(ModalScreen[T | None]):
             yield Static(Content(self._keys), id="keys")
 
     @on(Input.Submitted)
-    def try_it(self, event: Input.Submitted) -> None:
+    def accept_line(self, event: Input.Submitted) -> None:
         """Do what the line is for, or say why that cannot be."""
         event.stop()
         try:

@@ -38,47 +38,47 @@ class CallReader(Vertical, can_focus=False):
         """Whether somebody wants to see as much as possible."""
         self._fits_large = True
         """Whether all of it would be in sight then."""
-        self._told = ""
-        self._sheet = CallSheet()
-        self._more = Static(markup=False)
+        self._footer_text = ""
+        self._text_view = CallSheet()
+        self._footer = Static(markup=False)
 
     def compose(self) -> ComposeResult:
         """Put the lines above what is said about them."""
-        yield from (self._sheet, self._more)
+        yield from (self._text_view, self._footer)
 
     @property
     def can_enlarge(self) -> bool:
         """Whether there is a reason to take more room, or to give it back."""
-        return self._more.display
+        return self._footer.display
 
-    def show(self, lines: Sequence[Line]) -> None:
+    def show_lines(self, lines: Sequence[Line]) -> None:
         """Show other lines, from their beginning."""
-        self._sheet.show(lines)
+        self._text_view.show_lines(lines)
 
-    def read_on(self, where: str) -> None:
+    def scroll_by_key(self, where: str) -> None:
         """Scroll to other lines."""
-        self._sheet.read_on(where)
+        self._text_view.scroll_by_key(where)
 
-    def fit(self, width: int, *, share: int, most: int) -> None:
+    def fit_rows(self, width: int, *, share: int, most: int) -> None:
         """Take so many columns, and so many rows at most: the share, or where it is large, all."""
         share, most = max(share, _FEWEST_ROWS), max(most, _FEWEST_ROWS)
         room = most if self.is_large else min(share, most)
-        rows = self._sheet.rows_in(width)
+        rows = self._text_view.wrap_to_width(width)
         self._fits_large = rows < most
-        self._more.display = self.is_large or rows > room
-        self._sheet.show_rows(room - self._more.display)
-        self._tell()
+        self._footer.display = self.is_large or rows > room
+        self._text_view.limit_rows(room - self._footer.display)
+        self._update_footer()
 
     @on(CallSheet.Scrolled)
-    def _tell(self) -> None:
+    def _update_footer(self) -> None:
         """Say how much is not in sight."""
-        below, parts = self._sheet.below, list[str]()
+        below, parts = self._text_view.rows_below, list[str]()
         if below:
             parts += [f"… {counted(below, 'more line', 'more lines')}", "↓ scrolls"]
-        elif self._sheet.scroll_offset.y > 0:
+        elif self._text_view.scroll_offset.y > 0:
             parts += ["↑ scrolls"]
         more = "v shows all" if self._fits_large else "v shows more"
         told = " · ".join([*parts, "v less" if self.is_large else more])
-        if told != self._told:  # else it would be laid out anew, and so on without end
-            self._told = told
-            self._more.update(told)
+        if told != self._footer_text:  # else it would be laid out anew, and so on without end
+            self._footer_text = told
+            self._footer.update(told)

@@ -65,19 +65,19 @@ class CallSheet(ScrollView, can_focus=False):
         self._lines: Sequence[Line] = ()
         self._rows: list[_Row] = []
         self._width = 0
-        self._seen = 0
+        self._visible_rows = 0
 
-    def show(self, lines: Sequence[Line]) -> None:
+    def show_lines(self, lines: Sequence[Line]) -> None:
         """Show other lines, from their beginning."""
         self._lines, self._width = lines, 0
         self.scroll_to(y=0, animate=False)
 
     @property
-    def below(self) -> int:
+    def rows_below(self) -> int:
         """How many rows there are below what is in sight."""
-        return max(0, len(self._rows) - self._seen - self.scroll_offset.y)
+        return max(0, len(self._rows) - self._visible_rows - self.scroll_offset.y)
 
-    def rows_in(self, width: int) -> int:
+    def wrap_to_width(self, width: int) -> int:
         """Fit the lines into so many columns, and return how many rows that makes."""
         if width != self._width:
             self._width = width
@@ -91,17 +91,17 @@ class CallSheet(ScrollView, can_focus=False):
             self.refresh(layout=True)
         return len(self._rows)
 
-    def show_rows(self, most: int) -> None:
+    def limit_rows(self, most: int) -> None:
         """Take so many rows at most; what does not fit is scrolled."""
-        self._seen = min(len(self._rows), most)
-        self.styles.height = self._seen
+        self._visible_rows = min(len(self._rows), most)
+        self.styles.height = self._visible_rows
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Say that other lines are in sight."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Scrolled())
 
-    def read_on(self, where: str) -> None:
+    def scroll_by_key(self, where: str) -> None:
         """Scroll to other lines."""
         scrolls = {
             "up": self.scroll_up,
@@ -123,7 +123,7 @@ class CallSheet(ScrollView, can_focus=False):
         if row.tone is Tone.FILE:
             name, *counts = _COUNT.split(row.text)
             parts = [(name, "file"), *[(text, _TONES[text.strip()[0]]) for text in counts if text]]
-        if row.tone is not Tone.OURS:
+        if row.tone is not Tone.HEADING:
             parts.insert(0, (_MARK, "mark"))
         style = self.get_component_rich_style
         segments = [Segment(text, style(f"sheet--{name}")) for text, name in parts]

@@ -26,7 +26,7 @@ from steno.tui.desk import Pending
 class Tone(StrEnum):
     """What kind of line it is."""
 
-    OURS = "ours"
+    HEADING = "ours"
     """A heading; everything else is quoted."""
     PLAIN = "plain"
     NOTE = "note"
@@ -56,12 +56,12 @@ def lines_of(pending: Pending, preview: str) -> list[Line]:
     """Return all there is to know about a call, what it would do first."""
     arguments = _arguments(pending.call)
     lines, rest = _previewed(pending.call, arguments, preview)
-    question = pending.question
+    question = pending.request
     subjects = () if question is None else question.subjects
     shown = on_one_line(preview)
     unseen = [one for one in map(on_one_line, subjects) if _place(shown, one) < 0]
     if unseen:
-        lines += [Line("about", Tone.OURS), *map(Line, unseen)]
+        lines += [Line("about", Tone.HEADING), *map(Line, unseen)]
     return lines + rest
 
 
@@ -69,12 +69,12 @@ def lines_of_all(listed: tuple[Pending, ...]) -> list[Line]:
     """Return what several calls would do, one below the other."""
     lines: list[Line] = []
     for number, pending in enumerate(listed, 1):
-        question = pending.question
+        question = pending.request
         name = pending.call.name
         is_said = question is None or question.capability == name
         capability = "" if question is None or is_said else f" · {question.capability}"
         heading = f"{number} of {len(listed)}: {name}{capability}"
-        lines.append(Line(heading, Tone.OURS))
+        lines.append(Line(heading, Tone.HEADING))
         lines += lines_of(pending, "" if question is None else question.preview)
     return lines
 
@@ -96,7 +96,7 @@ def _previewed(
 
 
 def _below(heading: str, lines: list[Line]) -> list[Line]:
-    return [Line(heading, Tone.OURS), *lines] if lines else []
+    return [Line(heading, Tone.HEADING), *lines] if lines else []
 
 
 def _given(arguments: Mapping[str, Any], preview: str) -> str:

@@ -36,14 +36,14 @@ class CompareScreen(ModalScreen[bool]):
     def __init__(self, desk: Desk, twigs: Sequence[Twig], left: str, right: str) -> None:
         """Compare two branches of a tree by their names. Raises Missing where there is none."""
         super().__init__()
-        self._desk = desk
-        self._sheet = Sheet(desk, twigs, left, right)
+        self._session = desk
+        self._comparison = Sheet(desk, twigs, left, right)
 
     def compose(self) -> ComposeResult:
         """Put both branches between a title and what there is to be told."""
-        yield Title(f"Compare · {self._sheet.summary}")
-        view = CompareView(self._sheet)
-        view.chosen = int(self._sheet.names[1] == self._desk.standing.branch)
+        yield Title(f"Compare · {self._comparison.summary}")
+        view = CompareView(self._comparison)
+        view.chosen = int(self._comparison.names[1] == self._session.status.branch)
         yield view
         yield Remark()
         yield Waiting()
@@ -53,29 +53,29 @@ class CompareScreen(ModalScreen[bool]):
     def _view(self) -> CompareView:
         return self.query_one(CompareView)
 
-    def _tell(self, text: str) -> None:
-        self.query_one(Remark).say(text, is_trouble=True)
+    def _show_error(self, text: str) -> None:
+        self.query_one(Remark).show_message(text, is_trouble=True)
 
     def action_go(self) -> None:
         """Show what both branches share, or go over to the side that is chosen."""
         if self._view.cursor == 0:
-            self._sheet.shows_past = not self._sheet.shows_past
+            self._comparison.shows_shared = not self._comparison.shows_shared
             self._view.redraw()
             return
-        name = self._sheet.names[self._view.chosen]
-        if name == self._desk.standing.branch:
-            self._tell("this branch is the active one; ← → chooses the other")
+        name = self._comparison.names[self._view.chosen]
+        if name == self._session.status.branch:
+            self._show_error("this branch is the active one; ← → chooses the other")
             return
         try:
-            self._desk.branches.switch(name)
+            self._session.branches.switch(name)
         except StenoError as exc:
-            self._tell(str(exc))
+            self._show_error(str(exc))
         else:
             self.dismiss(True)
 
     def action_swap(self) -> None:
         """Exchange left and right; what is chosen stays chosen."""
-        self._sheet.swap()
+        self._comparison.swap()
         self._view.chosen = 1 - self._view.chosen
         self._view.redraw()
 

@@ -68,7 +68,7 @@ class CompareView(Widget, can_focus=True):
     def __init__(self, sheet: Sheet) -> None:
         """Take what there is to see."""
         super().__init__()
-        self.sheet = sheet
+        self.comparison = sheet
         self._top = (0, 0)
         """The item at the top, and the line of it."""
         self._drawn: LRUCache[int, list[Strip]] = LRUCache(256)
@@ -94,7 +94,7 @@ class CompareView(Widget, can_focus=True):
 
     def validate_cursor(self, cursor: int) -> int:
         """Stay among the items."""
-        return max(0, min(cursor, len(self.sheet) - 1))
+        return max(0, min(cursor, len(self.comparison) - 1))
 
     def watch_cursor(self, before: int, now: int) -> None:
         """Draw the two items that look otherwise now, and bring the cursor into sight."""
@@ -128,7 +128,7 @@ class CompareView(Widget, can_focus=True):
 
     def _show_from(self, top: tuple[int, int]) -> None:
         """Put something at the top; nothing but the last item is ever at the bottom."""
-        self._top = max((0, 0), min(top, self._ending_with(len(self.sheet) - 1)))
+        self._top = max((0, 0), min(top, self._ending_with(len(self.comparison) - 1)))
         self._window = None
         self.refresh()
 
@@ -144,7 +144,7 @@ class CompareView(Widget, can_focus=True):
         while line < 0 and item > 0:
             item -= 1
             line += self._height(item)
-        while item < len(self.sheet) - 1 and line >= self._height(item):
+        while item < len(self.comparison) - 1 and line >= self._height(item):
             line -= self._height(item)
             item += 1
         self._show_from((item, max(0, line)))
@@ -172,15 +172,15 @@ class CompareView(Widget, can_focus=True):
         """Return the first item that begins on the screen, else the one that fills it."""
         item, line = self._top
         begins_next = line > 0 and self._height(item) - line < self._room
-        return min(item + begins_next, len(self.sheet) - 1)
+        return min(item + begins_next, len(self.comparison) - 1)
 
     def action_edge(self, is_last: bool) -> None:
         """Go to the first item, or to the last."""
-        self.cursor = len(self.sheet) - 1 if is_last else 0
+        self.cursor = len(self.comparison) - 1 if is_last else 0
 
     def action_difference(self, step: int) -> None:
         """Go to the next item where the branches differ, or the one before."""
-        item = self.sheet.difference(self.cursor, step)
+        item = self.comparison.next_difference(self.cursor, step)
         if item is not None:
             self.cursor = item
             self._show_from((item, 0))
@@ -212,7 +212,7 @@ class CompareView(Widget, can_focus=True):
     def _in_sight(self) -> list[Strip]:
         item, line = self._top
         strips = self._strips(item)[line:]
-        while len(strips) < self._room and item < len(self.sheet) - 1:
+        while len(strips) < self._room and item < len(self.comparison) - 1:
             item += 1
             strips = strips + self._strips(item)
         return strips
@@ -232,7 +232,7 @@ class CompareView(Widget, can_focus=True):
     def _names(self) -> Strip:
         width = (self.size.width + 1) // 2
         segments: list[Segment] = []
-        for side, name in enumerate(self.sheet.names):
+        for side, name in enumerate(self.comparison.names):
             is_chosen = side == self.chosen
             style = self._style("chosen" if is_chosen else "name")
             # The arrows are for those who see no colours.
@@ -247,14 +247,14 @@ class CompareView(Widget, can_focus=True):
         """Return an item as lines, with an empty one behind."""
         if item not in self._drawn:
             margin = Segment("▌" if item == self.cursor else " ", self._style("cursor"))
-            lines = self._shared() if item == 0 else self._row(self.sheet.pair(item))
+            lines = self._shared() if item == 0 else self._row(self.comparison.row(item))
             strips = [Strip([margin, *line]) for line in lines] + [Strip([])]
             width, plain = self.size.width, self.rich_style
             self._drawn[item] = [strip.crop_extend(0, width, plain) for strip in strips]
         return self._drawn[item]
 
     def _shared(self) -> Iterator[list[Segment]]:
-        yield from self._wrapped(Text(self.sheet.shared), "head", self.size.width - 1)
+        yield from self._wrapped(Text(self.comparison.shared_text), "head", self.size.width - 1)
 
     def _row(self, pair: Pair) -> Iterator[list[Segment]]:
         left = self._side(pair.left, pair.differences.left)
@@ -271,11 +271,11 @@ class CompareView(Widget, can_focus=True):
         """Return what one branch has in a row, as lines of a column."""
         if side is None:
             return []
-        words = Text(side.words)
+        words = Text(side.text)
         for start, end in spans:
             words.stylize(self._style("differs"), start, end)
         head = Text(cut(side.head, self._column))
-        lines = self._wrapped(words, "text", self._column) if side.words else []
+        lines = self._wrapped(words, "text", self._column) if side.text else []
         return [*self._wrapped(head, "head", self._column), *lines]
 
     def _wrapped(self, text: Text, style: str, width: int) -> list[list[Segment]]:

@@ -77,8 +77,8 @@ _UNREADABLE: Final = "a rule for it would hold what cannot be shown"
 
 def offers_for(pending: Pending, undecided: int) -> tuple[Offer, ...]:
     """Return what can be chosen for a call, one of so many that nobody has decided about."""
-    obstacle = obstacle_to_rules(pending.question)
-    rule = "" if obstacle or pending.question is None else _told(pending.question)
+    obstacle = obstacle_to_rules(pending.request)
+    rule = "" if obstacle or pending.request is None else _told(pending.request)
     wide = [
         Offer(
             choice, choice[0], f"for {choice}", f"stores the rule {rule} · kept {place}", obstacle
@@ -94,7 +94,7 @@ def offers_for(pending: Pending, undecided: int) -> tuple[Offer, ...]:
 def _told(question: Question) -> str:
     """Return the rule of a question as it would be stored, and how far it reaches if that is far."""
     reading = read_rule(question.rule, question)
-    return f"{question.rule}{'' if reading.is_near else f' ({reading.words})'}"
+    return f"{question.rule}{'' if reading.is_narrow else f' ({reading.description})'}"
 
 
 def offers_for_all(count: int) -> tuple[Offer, ...]:
@@ -124,8 +124,8 @@ class RuleReading(NamedTuple):
 
     rule: str | None
     """As it would be stored; None where it cannot be."""
-    words: str
-    is_near: bool = False
+    description: str
+    is_narrow: bool = False
     """Whether it covers this call and its like, and no more."""
 
 
@@ -179,7 +179,7 @@ def decide_all(desk: Desk, calls: Sequence[Pending], verdict: Verdict) -> list[s
     """Decide about calls alike; return what is said against it."""
     refusals: list[str] = []
     # What waits comes first: when the last question has its answer, the run goes on.
-    for pending in sorted(calls, key=lambda one: one.question is not None):
+    for pending in sorted(calls, key=lambda one: one.request is not None):
         try:
             desk.decide(pending.call.id, verdict)
         except StenoError as exc:
@@ -232,53 +232,53 @@ class Attention:
         self._now = now
         self._appeared_at = now()
         self._taken_at = self._letter_at = self._key_at = self._click_at = float("-inf")
-        self._run = ""
+        self._recent_letters = ""
         """The letters that came without a pause, each once."""
         self._is_prose = False
         """Whether the last letter chose nothing."""
         self._is_enter = False
         """Whether the last key was Enter; one that is held down brings nothing else."""
 
-    def appear(self) -> None:
+    def content_changed(self) -> None:
         """Something else is on the screen from now on."""
         self._appeared_at = self._now()
 
-    def take_focus(self) -> None:
+    def focus_taken(self) -> None:
         """Keys come here from now on, and nobody has asked for that."""
         self._taken_at = self._now()
 
-    def letter(self, letter: str, *, is_choice: bool = True) -> Doubt | None:
+    def check_letter(self, letter: str, *, is_choice: bool = True) -> Doubt | None:
         """Tell whether a character can be meant alone: it stands alone, or comes again.
 
         One that is no choice is the beginning of prose as far as the next ones are concerned.
         """
         pause_s = self._now() - self._letter_at
         if pause_s >= (_PROSE_S if self._is_prose else SETTLING_S):
-            self._run = ""
-        is_alone = not self._run or (letter == self._run and pause_s >= _AGAIN_S)
-        self._run += letter if letter not in self._run else ""
+            self._recent_letters = ""
+        is_alone = not self._recent_letters or (letter == self._recent_letters and pause_s >= _AGAIN_S)
+        self._recent_letters += letter if letter not in self._recent_letters else ""
         self._letter_at = self._now()
-        doubt = self.key() or (None if is_alone else Doubt.PROSE)
+        doubt = self.check_key() or (None if is_alone else Doubt.PROSE)
         self._is_prose = doubt is not None or not is_choice
         return doubt
 
-    def key(self) -> Doubt | None:
+    def check_key(self) -> Doubt | None:
         """Tell whether some other key can be about what is shown."""
-        self._note(is_enter=False)
-        return self._unread()
+        self._record_key(is_enter=False)
+        return self._check_read()
 
-    def enter(self, *, may_be_hasty: bool = False) -> Doubt | None:
+    def check_enter(self, *, may_be_hasty: bool = False) -> Doubt | None:
         """Tell whether Enter can be a decision."""
         pause_s = self._now() - self._key_at
         was_enter = self._is_enter
-        self._note(is_enter=True)
+        self._record_key(is_enter=True)
         if was_enter and pause_s < _HELD_S:
             return Doubt.HELD
         if pause_s < (_PASTED_S if may_be_hasty else _HASTE_S):
             return Doubt.HASTY
-        return self._unread()
+        return self._check_read()
 
-    def click(self) -> Doubt | None:
+    def check_click(self) -> Doubt | None:
         """Tell whether a click counts; of a double click only the first half does."""
         now = self._now()
         pause_s, self._click_at = now - self._click_at, now
@@ -286,10 +286,10 @@ class Attention:
             return Doubt.SOON
         return Doubt.DOUBLE if pause_s < SETTLING_S else None
 
-    def _note(self, *, is_enter: bool) -> None:
+    def _record_key(self, *, is_enter: bool) -> None:
         self._key_at, self._is_enter = self._now(), is_enter
 
-    def _unread(self) -> Doubt | None:
+    def _check_read(self) -> Doubt | None:
         now = self._now()
         is_read = now - self._appeared_at >= SETTLING_S and now - self._taken_at >= _TAKEN_S
         return None if is_read else Doubt.SOON
@@ -308,25 +308,25 @@ class CallUp:
     def __init__(self, idle_s: Callable[[], float]) -> None:
         """Take who says for how long nobody has typed; 0 where something is being written."""
         self._idle_s = idle_s
-        self._asked: frozenset[str] = frozenset()
-        self.is_wanted = False
+        self._asked_ids: frozenset[str] = frozenset()
+        self.is_pending = False
         """Whether there is a question that nobody has gone to."""
 
-    def ask(self, asked: frozenset[str], *, is_here: bool) -> bool:
+    def update(self, asked: frozenset[str], *, is_here: bool) -> bool:
         """Take over what is asked now, and tell whether any of it is new.
 
         `is_here` where the person is there already.
         """
-        is_new = not asked <= self._asked
-        self.is_wanted = bool(asked) and not is_here and (self.is_wanted or is_new)
-        self._asked = asked
+        is_new = not asked <= self._asked_ids
+        self.is_pending = bool(asked) and not is_here and (self.is_pending or is_new)
+        self._asked_ids = asked
         return is_new
 
-    def arrive(self) -> None:
+    def mark_focused(self) -> None:
         """The person is there; whoever leaves again is not called back."""
-        self.is_wanted = False
+        self.is_pending = False
 
     @property
     def is_due(self) -> bool:
         """Whether the focus may be taken now."""
-        return self.is_wanted and self._idle_s() >= QUIET_S
+        return self.is_pending and self._idle_s() >= QUIET_S

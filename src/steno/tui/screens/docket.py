@@ -30,103 +30,103 @@ class Docket:
 
     def __init__(self, attention: Attention) -> None:
         """Begin without a call; say to `attention` whenever another one is shown."""
-        self._attention = attention
+        self._key_guard = attention
         self.pending: tuple[Pending, ...] = ()
-        self.shown: Pending | None = None
-        self.listed: tuple[Pending, ...] = ()
+        self.shown_call: Pending | None = None
+        self.listed_calls: tuple[Pending, ...] = ()
         """What is to be allowed together, while somebody looks at all of it."""
-        self.worded: Choice | None = None
+        self.answered_choice: Choice | None = None
         """The choice for which a rule or a reason is being written."""
         self.highlighted: Offer | None = None
         """What Enter would do."""
-        self.told = ""
+        self.message = ""
         """What the person should know before anything else."""
 
     @property
     def undecided(self) -> tuple[Pending, ...]:
         """Those that nobody has decided about."""
-        return tuple([one for one in self.pending if one.verdict is None])
+        return tuple([one for one in self.pending if one.decision is None])
 
     @property
-    def asked(self) -> frozenset[str]:
+    def asked_ids(self) -> frozenset[str]:
         """Those of them that are waited for right now."""
-        return frozenset([one.call.id for one in self.undecided if one.question is not None])
+        return frozenset([one.call.id for one in self.undecided if one.request is not None])
 
     @property
     def offers(self) -> tuple[Offer, ...]:
         """What there is to choose."""
-        if self.listed:
-            return offers_for_all(len(self.listed))
-        return () if self.shown is None else offers_for(self.shown, len(self.undecided))
+        if self.listed_calls:
+            return offers_for_all(len(self.listed_calls))
+        return () if self.shown_call is None else offers_for(self.shown_call, len(self.undecided))
 
-    def refresh(self, pending: Sequence[Pending]) -> None:
+    def update_pending(self, pending: Sequence[Pending]) -> None:
         """Take over what awaits a decision now."""
         self.pending = tuple(pending)
         undecided = self.undecided
-        kept = None if self.shown is None else _same(self.shown, undecided)
+        kept = None if self.shown_call is None else _same(self.shown_call, undecided)
         if kept is None:
-            asked = [one for one in undecided if one.question is not None]
-            self.show(next(iter(asked or undecided), None), GONE)
-        elif kept != self.shown:
+            asked = [one for one in undecided if one.request is not None]
+            self.show_call(next(iter(asked or undecided), None), GONE)
+        elif kept != self.shown_call:
             # A question has come for it; a no with its reason holds all the same.
-            worded = self.worded if self.worded is Choice.EXPLAIN else None
-            self.show(kept, "" if worded else GONE)
-            self.worded = worded
-        elif not all(_same(one, undecided) for one in self.listed):
-            self.drop(GONE)
+            worded = self.answered_choice if self.answered_choice is Choice.EXPLAIN else None
+            self.show_call(kept, "" if worded else GONE)
+            self.answered_choice = worded
+        elif not all(_same(one, undecided) for one in self.listed_calls):
+            self.reset(GONE)
 
-    def show(self, pending: Pending | None, words: str = "") -> None:
+    def show_call(self, pending: Pending | None, words: str = "") -> None:
         """Show a call, or none; say so if something was about to be decided."""
-        self.drop(words)
-        self.shown = pending
+        self.reset(words)
+        self.shown_call = pending
 
-    def drop(self, words: str = "") -> None:
+    def reset(self, words: str = "") -> None:
         """Begin anew with the call shown; say so if something was about to be decided."""
-        is_deciding = bool(self.highlighted or self.worded or self.listed)
-        self.listed, self.worded, self.highlighted = (), None, None
-        self.told = words if is_deciding else ""
-        self._attention.appear()
+        is_deciding = bool(self.highlighted or self.answered_choice or self.listed_calls)
+        self.listed_calls, self.answered_choice, self.highlighted = (), None, None
+        self.message = words if is_deciding else ""
+        self._key_guard.content_changed()
 
-    def move(self, step: int) -> None:
+    def show_next(self, step: int) -> None:
         """Show the next call, or the one before."""
         undecided = self.undecided
-        if self.shown is not None and len(undecided) > 1:
-            here = undecided.index(self.shown)
-            self.show(undecided[(here + step) % len(undecided)])
+        if self.shown_call is not None and len(undecided) > 1:
+            here = undecided.index(self.shown_call)
+            self.show_call(undecided[(here + step) % len(undecided)])
 
     def list_all(self) -> None:
         """Let all be looked at, to be allowed together."""
-        self.drop()
-        self.listed = self.undecided
+        self.reset()
+        self.listed_calls = self.undecided
 
-    def word(self, choice: Choice) -> None:
+    def begin_answer(self, choice: Choice) -> None:
         """Let a rule or a reason be written."""
-        self.drop()
-        self.worded = choice
+        self.reset()
+        self.answered_choice = choice
 
     # -- what is highlighted -----------------------------------------------------------------
 
     def highlight(self, offer: Offer | None, words: str = "") -> None:
         """Highlight what Enter would do, or nothing; what cannot be chosen says why."""
         if offer is None or not offer.obstacle:
-            self.highlighted, self.told = offer, words
+            self.highlighted, self.message = offer, words
         else:
-            self.highlighted, self.told = None, f"{offer.label}: {offer.obstacle}"
+            self.highlighted, self.message = None, f"{offer.label}: {offer.obstacle}"
 
     @property
     def is_rule_offered(self) -> bool:
         """Whether Enter would store a rule, which may be edited before."""
         return self.highlighted is not None and self.highlighted.choice in SCOPES
 
-    def offer_of(self, choice: Choice) -> Offer | None:
+    def offer_for_choice(self, choice: Choice) -> Offer | None:
         """Return the offer of a choice; None where there is none."""
         return next((offer for offer in self.offers if offer.choice is choice), None)
 
-    def offer_by(self, letter: str) -> Offer | None:
+    def offer_for_letter(self, letter: str) -> Offer | None:
         """Return the offer that a letter stands for; None where it stands for none."""
         return next((offer for offer in self.offers if offer.letter == letter), None)
 
-    def step(self, step: int) -> None:
+    def highlight_next(self, step: int) -> None:
         """Highlight the next choice that is possible, or the one before."""
         possible = [offer for offer in self.offers if not offer.obstacle]
         if self.highlighted is not None and self.highlighted in possible:

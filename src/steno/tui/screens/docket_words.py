@@ -37,9 +37,9 @@ _STORES: Final = "Enter stores it · Esc goes back"
 
 def title_of(docket: Docket) -> Content:
     """Return what is asked about, and how many more there are."""
-    if docket.listed:
-        return Content(f" allow these {len(docket.listed)} calls once? ")
-    shown = docket.shown
+    if docket.listed_calls:
+        return Content(f" allow these {len(docket.listed_calls)} calls once? ")
+    shown = docket.shown_call
     if shown is None:
         return Content("")
     called = shown.call.original_name
@@ -52,16 +52,16 @@ def title_of(docket: Docket) -> Content:
 
 def _purpose(pending: Pending) -> str:
     """Return what a call is for, behind its name; nothing where the name says it."""
-    if pending.question is None:
+    if pending.request is None:
         return " · not asked yet"
-    capability = pending.question.capability
+    capability = pending.request.capability
     return "" if pending.call.name == capability else f" {_WANTS[capability]}"
 
 
 def calls_of(docket: Docket) -> Content:
     """Return the calls around the one shown, one in a row; nothing if it is the only one."""
-    pending, shown = docket.pending, docket.shown
-    if shown is None or len(pending) < 2 or docket.listed:
+    pending, shown = docket.pending, docket.shown_call
+    if shown is None or len(pending) < 2 or docket.listed_calls:
         return Content("")
     here = pending.index(shown)
     first = max(0, min(here - 1, len(pending) - _MOST_LISTED))
@@ -77,41 +77,41 @@ def _row(pending: Pending, *, is_shown: bool) -> Content:
 
 
 def _standing(pending: Pending) -> str:
-    if pending.verdict is not None:
-        return "allowed" if pending.verdict.allowed else "denied"
-    return "waits" if pending.question is None else "asked"
+    if pending.decision is not None:
+        return "allowed" if pending.decision.allowed else "denied"
+    return "waits" if pending.request is None else "asked"
 
 
 def lines_to_read(docket: Docket, preview: str) -> list[Line]:
     """Return what there is to read; `preview` is for a call that nobody was asked about yet."""
-    if docket.listed:
-        return lines_of_all(docket.listed)
-    shown = docket.shown
+    if docket.listed_calls:
+        return lines_of_all(docket.listed_calls)
+    shown = docket.shown_call
     if shown is None:
         return []
-    return lines_of(shown, preview if shown.question is None else shown.question.preview)
+    return lines_of(shown, preview if shown.request is None else shown.request.preview)
 
 
 def note_of(docket: Docket) -> Content:
     """Return what is to be written, or why nothing wider than once is offered."""
-    shown = docket.shown
-    if shown is None or docket.listed:
+    shown = docket.shown_call
+    if shown is None or docket.listed_calls:
         return Content("")
-    if docket.worded is not None:
-        return Content(_ASKED_FOR[docket.worded])
-    obstacle = obstacle_to_rules(shown.question)
+    if docket.answered_choice is not None:
+        return Content(_ASKED_FOR[docket.answered_choice])
+    obstacle = obstacle_to_rules(shown.request)
     return Content(f"only once or not: {obstacle}" if obstacle else "")
 
 
 def hint_of(docket: Docket, *, written: str, is_here: bool) -> Content:
     """Return what the person should know now, or can do next; `is_here` if keys come here."""
-    if docket.told:
-        return Content(docket.told)
-    if docket.worded is Choice.EXPLAIN:
+    if docket.message:
+        return Content(docket.message)
+    if docket.answered_choice is Choice.EXPLAIN:
         return Content(_REASON if written.strip() else _NO_REASON)
-    if docket.worded is not None and docket.shown is not None and docket.shown.question is not None:
-        reading = read_rule(written, docket.shown.question)
-        return Content(reading.words if reading.rule is None else f"{reading.words} · {_STORES}")
+    if docket.answered_choice is not None and docket.shown_call is not None and docket.shown_call.request is not None:
+        reading = read_rule(written, docket.shown_call.request)
+        return Content(reading.description if reading.rule is None else f"{reading.description} · {_STORES}")
     if docket.highlighted is not None:
         edits = _EDITS if docket.is_rule_offered else ""
         return Content(f"Enter: {docket.highlighted.meaning}{edits}")

@@ -20,14 +20,14 @@ class Foresight:
         self.preview = ""
         """What the call would do, for people to read."""
 
-    def turn_to(self, shown: Pending | None) -> bool:
+    def select(self, shown: Pending | None) -> bool:
         """Take a call; tell whether to `look` what it would do. A question says so itself."""
-        if shown is None or shown.question is not None or shown.call == self._call:
+        if shown is None or shown.request is not None or shown.call == self._call:
             return False
         self._call, self.preview = shown.call, ""
         return True
 
-    async def look(self, desk: Desk, call: ToolCall) -> str:
+    async def load(self, desk: Desk, call: ToolCall) -> str:
         """Find out what a call would do; return why that cannot be told, or nothing."""
         try:
             preview = await desk.preview(call)

@@ -84,7 +84,7 @@ class Remark(Static):
     Remark.-trouble { color: $error; }
     """
 
-    def say(self, text: str, *, is_trouble: bool = False) -> None:
+    def show_message(self, text: str, *, is_trouble: bool = False) -> None:
         """Say something; nothing takes back what was said."""
         self.update(Content(on_one_line(text)))
         self.set_class(is_trouble, "-trouble")
@@ -112,13 +112,13 @@ class Foot(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return how many rows it takes."""
-        return self._in_rows(width).get_height({}, width)
+        return self._wrap_hints(width).get_height({}, width)
 
     def render(self) -> RenderResult:
         """Draw it; see Widget."""
-        return self._in_rows(self.content_size.width)
+        return self._wrap_hints(self.content_size.width)
 
-    def _in_rows(self, width: int) -> Content:
+    def _wrap_hints(self, width: int) -> Content:
         rows: list[str] = []
         for line in self._text.split("\n"):
             parts = line.split(_BETWEEN)

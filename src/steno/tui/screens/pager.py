@@ -92,19 +92,19 @@ class PagerText(ScrollView, can_focus=True):
     ]
 
     @final
-    class Turned(Message):
+    class PositionChanged(Message):
         """Another part of the text is seen now, or other words are found in it."""
 
     def __init__(self, reply: Readable) -> None:
         super().__init__()
-        self._reply = reply
+        self._pager_content = reply
         self._lines: Sequence[Strip] = ()
         self._laid_out_for: tuple[int, str] | None = None
         self._pattern: re.Pattern[str] | None = None
         """What is looked for."""
         self._matches: list[int] = []
         """The lines that hold the words."""
-        self._at = -1
+        self._current_match = -1
         """Which of the matches was gone to last."""
 
     @property
@@ -113,7 +113,7 @@ class PagerText(ScrollView, can_focus=True):
         share = 100 if self.max_scroll_y == 0 else round(100 * self.scroll_y / self.max_scroll_y)
         parts = [counted(len(self._lines), "line", "lines"), f"{share} %"]
         if self._matches:
-            parts.insert(0, f"match {self._at + 1} of {len(self._matches)}")
+            parts.insert(0, f"match {self._current_match + 1} of {len(self._matches)}")
         elif self._pattern is not None:
             parts.insert(0, "no match")
         return " · ".join(parts)
@@ -122,13 +122,13 @@ class PagerText(ScrollView, can_focus=True):
 
     def on_mount(self) -> None:
         """Follow the theme."""
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._arrange())
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._lay_out_text())
 
     def on_resize(self) -> None:
         """Follow the width."""
-        self._arrange()
+        self._lay_out_text()
 
-    def _arrange(self) -> None:
+    def _lay_out_text(self) -> None:
         """Lay everything out anew, if anything has changed for it."""
         width = self.scrollable_content_region.width
         wanted = (width, self.app.theme)
@@ -136,14 +136,14 @@ class PagerText(ScrollView, can_focus=True):
             return
         share = self.scroll_y / len(self._lines) if self._lines else 0.0
         self._laid_out_for = wanted
-        self._lines = _lay_out(self._reply, width, self._look())
+        self._lines = _lay_out(self._pager_content, width, self._read_styles())
         self.virtual_size = Size(width, len(self._lines))
         self.scroll_to(y=round(share * len(self._lines)), animate=False)
-        at = self._at
-        self._match()
-        self._at = min(at, len(self._matches) - 1)
+        at = self._current_match
+        self._find_matches()
+        self._current_match = min(at, len(self._matches) - 1)
 
-    def _look(self) -> Look:
+    def _read_styles(self) -> Look:
         styles = [self.get_component_rich_style(PREFIX + part) for part in PARTS]
         return Look._make([*styles, self.rich_style, self.app.current_theme.dark])
 
@@ -169,41 +169,41 @@ class PagerText(ScrollView, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Tell how far the person has come."""
         super().watch_scroll_y(old_value, new_value)
-        self.post_message(self.Turned())
+        self.post_message(self.PositionChanged())
 
     # -- finding
 
-    def find(self, words: str) -> None:
+    def search_for(self, words: str) -> None:
         """Look for words, whatever their case, and mark them; none end the search."""
         self._pattern = re.compile(re.escape(words), re.IGNORECASE) if words else None
-        self._match()
+        self._find_matches()
 
-    def _match(self) -> None:
+    def _find_matches(self) -> None:
         pattern = self._pattern
         self._matches = (
             [number for number, line in enumerate(self._lines) if pattern.search(line.text)]
             if pattern is not None
             else []
         )
-        self._at = -1
+        self._current_match = -1
         self.refresh()
-        self.post_message(self.Turned())
+        self.post_message(self.PositionChanged())
 
-    def go(self, step: int) -> None:
+    def go_to_match(self, step: int) -> None:
         """Go to the next match, or to the one before; from the last to the first."""
         if not self._matches:
             return
-        if self._at < 0:
+        if self._current_match < 0:
             top = round(self.scroll_y)
             below = [at for at, number in enumerate(self._matches) if number >= top]
-            self._at = (below[0] if below else 0) if step > 0 else (below or [0])[0] - 1
+            self._current_match = (below[0] if below else 0) if step > 0 else (below or [0])[0] - 1
         else:
-            self._at += step
-        self._at %= len(self._matches)
-        line, top = self._matches[self._at], round(self.scroll_y)
+            self._current_match += step
+        self._current_match %= len(self._matches)
+        line, top = self._matches[self._current_match], round(self.scroll_y)
         if not top <= line < top + self.scrollable_content_region.height:
             self.scroll_to(y=max(line - 2, 0), animate=False)
-        self.post_message(self.Turned())
+        self.post_message(self.PositionChanged())
 
 
 @final
@@ -232,7 +232,7 @@ class PagerScreen(ModalScreen[None]):
         self._title.display = bool(reply.title.strip())
         self._text = PagerText(reply)
         self._input = Line(placeholder="words to find", select_on_focus=False)
-        self._foot = Foot()
+        self._key_hints = Foot()
 
     def compose(self) -> ComposeResult:
         """Build it; see Widget."""
@@ -240,22 +240,22 @@ class PagerScreen(ModalScreen[None]):
         yield self._text
         yield self._input
         yield Waiting()
-        yield self._foot
+        yield self._key_hints
 
-    @on(PagerText.Turned)
-    def _tell(self) -> None:
+    @on(PagerText.PositionChanged)
+    def _update_hints(self) -> None:
         keys = "/ search · Esc close"
         if self._input.value:
             keys = "n next · N before · Esc ends search · q close"
-        self._foot.update(f"{self._text.summary} · {keys}")
+        self._key_hints.update(f"{self._text.summary} · {keys}")
 
     @on(Input.Changed)
-    def _type(self) -> None:
-        self._text.find(self._input.value)
-        self._text.go(1)
+    def _search_typed(self) -> None:
+        self._text.search_for(self._input.value)
+        self._text.go_to_match(1)
 
     @on(Input.Submitted)
-    def _enter(self) -> None:
+    def _close_search(self) -> None:
         self._input.remove_class("-open")
         self._text.focus()
 
@@ -267,7 +267,7 @@ class PagerScreen(ModalScreen[None]):
 
     def action_go(self, step: int) -> None:
         """Go to the next match, or to the one before."""
-        self._text.go(step)
+        self._text.go_to_match(step)
 
     def action_back(self) -> None:
         """End the search, or leave."""
@@ -275,4 +275,4 @@ class PagerScreen(ModalScreen[None]):
             self.dismiss(None)
             return
         self._input.value = ""
-        self._enter()
+        self._close_search()

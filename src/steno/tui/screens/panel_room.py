@@ -23,7 +23,7 @@ class Room(NamedTuple):
     share: int
     most: int
     """Where somebody wants to see as much as possible."""
-    is_roomy: bool
+    has_margin: bool
     """Whether there is room to leave some of them empty."""
 
 

@@ -220,9 +220,9 @@ class PickScreen(ModalScreen[str | None]):
         super().__init__()
         self._title = title
         self._all = list(candidates)
-        self._fitting = self._all
+        self._matching = self._all
         self._current = current
-        self._room = max([width_of(shown_name(one.text, 40)) for one in self._all], default=0)
+        self._name_width = max([width_of(shown_name(one.text, 40)) for one in self._all], default=0)
         self._list = FilteredList("type to filter")
         self._note = Static(markup=False, classes="picking--note")
 
@@ -245,26 +245,26 @@ class PickScreen(ModalScreen[str | None]):
         fitting = [one for one in self._all if _holds(one, words)]
         if words:
             fitting.sort(key=lambda one: not one.text.lower().startswith(words[0]))
-        self._fitting = fitting
+        self._matching = fitting
         names = [one.text for one in fitting]
         at = names.index(self._current) if not words and self._current in names else 0
-        self._list.show([Row(self._drawing(one)) for one in fitting], at)
+        self._list.show([Row(self._row_drawer(one)) for one in fitting], at)
         found = f"{len(fitting)} of {len(self._all)}" if fitting else "nothing holds these words"
         self._note.update(f"{found} · Enter picks, Esc leaves things as they are")
 
-    def _drawing(self, one: Choice) -> Draw:
+    def _row_drawer(self, one: Choice) -> Draw:
         def draw(width: int, detail: Style) -> Sequence[Content]:
             mark = "● " if one.text == self._current else "  "
             name = shown_name(one.text, min(width - 2, 40 if one.about else width))
-            gap = " " * max(self._room - width_of(name), 0)
-            about = shown_name(one.about, max(width - 4 - max(self._room, width_of(name)), 0))
+            gap = " " * max(self._name_width - width_of(name), 0)
+            about = shown_name(one.about, max(width - 4 - max(self._name_width, width_of(name)), 0))
             return [Content.assemble(mark, name, gap, "  ", (about, detail))]
 
         return draw
 
     @on(FilteredList.Chosen)
     def _choose(self, event: FilteredList.Chosen) -> None:
-        self.dismiss(self._fitting[event.index].text)
+        self.dismiss(self._matching[event.index].text)
 
 
 def _holds(one: Choice, words: Sequence[str]) -> bool:

@@ -44,12 +44,12 @@ class HasShelf(Protocol):
     """What the screen needs of a desk."""
 
     @property
-    def standing(self) -> Standing:
+    def status(self) -> Standing:
         """Where things stand: which session is at hand."""
         ...
 
     @property
-    def shelf(self) -> Shelf:
+    def session_list(self) -> Shelf:
         """All sessions."""
         ...
 
@@ -146,15 +146,15 @@ class SessionsScreen(ModalScreen[bool]):
 
     def __init__(self, desk: HasShelf) -> None:
         super().__init__()
-        self._desk = desk
-        self._found: Sequence[Kept] = ()
+        self._session = desk
+        self._results: Sequence[Kept] = ()
         """What the shelf gave last, those of this folder first."""
         self._shown: Sequence[Kept] = ()
-        self._words: str | None = None
+        self._searched_words: str | None = None
         """What it was asked for; None while nobody knows."""
-        self._is_here_only = False
+        self._only_this_folder = False
         self._is_busy = False
-        self._pause: Timer | None = None
+        self._search_timer: Timer | None = None
         self._title = Title()
         self._list = FilteredList("type to search titles and what was said", _draw_names)
         self._note = Static(markup=False, classes="sessions--note")
@@ -169,37 +169,37 @@ class SessionsScreen(ModalScreen[bool]):
 
     def on_mount(self) -> None:
         """Begin with all sessions."""
-        self._look()
+        self._start_search()
 
     # -- what is shown
 
     @on(Input.Changed)
-    def _type(self) -> None:
-        if self._pause is not None:
-            self._pause.stop()
-        self._pause = self.set_timer(_PAUSE_S, self._look)
+    def _search_after_pause(self) -> None:
+        if self._search_timer is not None:
+            self._search_timer.stop()
+        self._search_timer = self.set_timer(_PAUSE_S, self._start_search)
 
-    def _look(self) -> None:
-        self._say("looking …")
+    def _start_search(self) -> None:
+        self._show_note("looking …")
         self.run_worker(self._fetch(self._list.typed), group="fetch", exclusive=True)
 
     async def _fetch(self, words: str, keep: str | None = None) -> None:
         """Ask the shelf. A later search ends this one, so that it never shows what is outdated."""
         try:
-            found = await self._desk.shelf.sessions(words)
+            found = await self._session.session_list.summaries(words)
         except StenoError as exc:
-            self._say(str(exc), is_trouble=True)
+            self._show_note(str(exc), is_trouble=True)
             return
-        self._found = sorted(found, key=lambda one: not one.is_here)
-        self._words = words
-        self._show(keep)
+        self._results = sorted(found, key=lambda one: not one.is_in_this_folder)
+        self._searched_words = words
+        self._show_sessions(keep)
 
-    def _show(self, keep: str | None = None, *, index: int = 0) -> None:
+    def _show_sessions(self, keep: str | None = None, *, index: int = 0) -> None:
         """Show what was found, with the cursor on the session to keep, or on a row."""
-        here = [one for one in self._found if one.is_here]
-        self._shown = here if self._is_here_only else self._found
+        here = [one for one in self._results if one.is_in_this_folder]
+        self._shown = here if self._only_this_folder else self._results
         ids = [one.id for one in self._shown]
-        now, at_hand, words = utc_now(), self._desk.standing.session, self._words or ""
+        now, at_hand, words = utc_now(), self._session.status.session, self._searched_words or ""
         rows = [
             Row(
                 partial(
@@ -214,18 +214,18 @@ class SessionsScreen(ModalScreen[bool]):
             for one in self._shown
         ]
         self._list.show(rows, ids.index(keep) if keep in ids else index)
-        where = "this folder" if self._is_here_only else "all folders, this one first"
+        where = "this folder" if self._only_this_folder else "all folders, this one first"
         self._title.update(f"Sessions · {where}")
-        self._say(self._how_many(len(here)))
+        self._show_note(self._count_text(len(here)))
 
-    def _how_many(self, here: int) -> str:
+    def _count_text(self, here: int) -> str:
         if self._shown:
             return counted(len(self._shown), "session", "sessions")
-        if self._is_here_only and self._found:
-            return f"none in this folder, {len(self._found) - here:,} elsewhere: Tab shows them"
-        return "nothing holds these words" if self._words else "nothing is kept yet"
+        if self._only_this_folder and self._results:
+            return f"none in this folder, {len(self._results) - here:,} elsewhere: Tab shows them"
+        return "nothing holds these words" if self._searched_words else "nothing is kept yet"
 
-    def _say(self, text: str, *, is_trouble: bool = False) -> None:
+    def _show_note(self, text: str, *, is_trouble: bool = False) -> None:
         self._note.update(("✗ " if is_trouble else "") + on_one_line(text))
         self._note.set_class(is_trouble, "-trouble")
 
@@ -241,57 +241,57 @@ class SessionsScreen(ModalScreen[bool]):
 
     def action_toggle_here(self) -> None:
         """Show the sessions of this folder only, or all."""
-        kept = self._at_cursor()
-        self._is_here_only = not self._is_here_only
-        self._show(None if kept is None else kept.id)
+        kept = self._session_at_cursor()
+        self._only_this_folder = not self._only_this_folder
+        self._show_sessions(None if kept is None else kept.id)
 
     def action_new(self) -> None:
         """Begin another session."""
-        self._begin(partial(self._leave, "beginning a session …", self._desk.shelf.new))
+        self._start_operation(partial(self._run_and_close, "beginning a session …", self._session.session_list.new))
 
     @on(FilteredList.Chosen)
     def _choose(self, event: FilteredList.Chosen) -> None:
         # What is seen must be what was asked for: nobody goes on with a session by accident.
-        if not self._is_busy and self._words == self._list.typed:
+        if not self._is_busy and self._searched_words == self._list.typed:
             kept = self._shown[event.index]
-            going = partial(self._desk.shelf.resume, kept.id)
-            self._begin(partial(self._leave, f"opening {shown_name(kept.title, 40)} …", going))
+            going = partial(self._session.session_list.resume, kept.id)
+            self._start_operation(partial(self._run_and_close, f"opening {shown_name(kept.title, 40)} …", going))
 
     def action_rename(self) -> None:
         """Give the session another title."""
-        if (kept := self._at_cursor()) is not None:
-            self._begin(partial(self._rename, kept))
+        if (kept := self._session_at_cursor()) is not None:
+            self._start_operation(partial(self._rename, kept))
 
     def action_delete(self) -> None:
         """Delete the session, if that is really meant."""
-        if (kept := self._at_cursor()) is not None:
-            self._begin(partial(self._delete, kept))
+        if (kept := self._session_at_cursor()) is not None:
+            self._start_operation(partial(self._delete, kept))
 
-    def _at_cursor(self) -> Kept | None:
+    def _session_at_cursor(self) -> Kept | None:
         index = self._list.index
         return None if index is None else self._shown[index]
 
-    def _begin(self, work: _Work) -> None:
+    def _start_operation(self, work: _Work) -> None:
         self._is_busy = True
-        self.run_worker(self._do(work), group="work")
+        self.run_worker(self._run_operation(work), group="work")
 
-    async def _do(self, work: _Work) -> None:
+    async def _run_operation(self, work: _Work) -> None:
         try:
             await work()
         except StenoError as exc:
-            self._say(str(exc), is_trouble=True)
+            self._show_note(str(exc), is_trouble=True)
         finally:
             self._is_busy = False
 
-    async def _leave(self, doing: str, going: _Work) -> None:
-        self._say(doing)
+    async def _run_and_close(self, doing: str, going: _Work) -> None:
+        self._show_note(doing)
         await going()
         self.dismiss(True)
 
     async def _rename(self, kept: Kept) -> None:
         asking = LineScreen("Another title", str.strip, default=kept.title, is_offer=False)
         if title := await self.app.push_screen_wait(asking):
-            await self._desk.shelf.rename(kept.id, title)
+            await self._session.session_list.rename(kept.id, title)
             await self._fetch(self._list.typed, kept.id)
 
     async def _delete(self, kept: Kept) -> None:
@@ -300,9 +300,9 @@ class SessionsScreen(ModalScreen[bool]):
         question = f"Delete “{name}” ({facts}) for good?"
         asking = LineScreen(question, str.strip, keys="y and Enter deletes it, all else keeps it")
         if (await self.app.push_screen_wait(asking) or "").lower() not in {"y", "yes"}:
-            self._say(f"kept “{name}”")
+            self._show_note(f"kept “{name}”")
             return
-        await self._desk.shelf.delete(kept.id)
+        await self._session.session_list.delete(kept.id)
         index = self._list.index or 0
-        self._found = [one for one in self._found if one.id != kept.id]
-        self._show(index=index)
+        self._results = [one for one in self._results if one.id != kept.id]
+        self._show_sessions(index=index)

@@ -47,9 +47,9 @@ _SIDE_BY_SIDE: Final = 100
 class TreeResult(NamedTuple):
     """What came of looking at the tree."""
 
-    words: Words | None = None
+    prompt: Words | None = None
     """What was said before, to be said otherwise now."""
-    moved: bool = False
+    has_moved: bool = False
     """Whether another branch is the active one now."""
 
 
@@ -94,9 +94,9 @@ class TreeScreen(ModalScreen[TreeResult]):
         """Take the desk whose tree is shown."""
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_SIDE_BY_SIDE, "-wide")]
-        self._desk = desk
+        self._session = desk
         self._shows_keys = False
-        self._nothing = _LOADING
+        self._empty_text = _LOADING
         """What is said where there is no entry."""
 
     def compose(self) -> ComposeResult:
@@ -121,46 +121,46 @@ class TreeScreen(ModalScreen[TreeResult]):
     def reload(self) -> None:
         """Show the tree as it is now; the cursor stays where it is, if it was somewhere."""
         if self._view.line is None:
-            self._tell(self._nothing)
+            self._show_message(self._empty_text)
         self.run_worker(self._load(), exclusive=True)
 
     async def _load(self) -> None:
         """Read the tree, which takes a while where it is long, and show it."""
         try:
-            twigs = await self._desk.branches.twigs()
+            twigs = await self._session.branches.rows()
         except StenoError as exc:
-            self._tell(str(exc), is_trouble=True)
+            self._show_message(str(exc), is_trouble=True)
             return
-        standing, names = self._desk.standing, self._desk.branches.names()
-        self._nothing = _NOTHING
-        self._tell("" if twigs else _NOTHING)
+        standing, names = self._session.status, self._session.branches.names()
+        self._empty_text = _NOTHING
+        self._show_message("" if twigs else _NOTHING)
         self._view.show(twigs, standing.branch, entry=self._view.entry)
         how_many = counted(len(twigs), "entry", "entries")
         branches = counted(len(names), "branch", "branches")
         title = f"Tree of {on_one_line(standing.title) or 'this session'} · {how_many} · {branches}"
         self.query_one(Title).update(title)
 
-    def on_tree_view_moved(self) -> None:
+    def on_tree_view_cursor_moved(self) -> None:
         """Show the entry that the cursor is at."""
-        twig = self._view.twig
+        twig = self._view.row
         folded = Content("" if self._view.line is None else "Enter shows what is folded here")
         self.query_one("#entry", Static).update(folded if twig is None else _described(twig))
         self.query_one("#detail").scroll_home(animate=False)
 
     # -- telling -----------------------------------------------------------------------------
 
-    def _tell(self, text: str, *, is_trouble: bool = False) -> None:
+    def _show_message(self, text: str, *, is_trouble: bool = False) -> None:
         """Say something at the bottom; nothing takes back what was said."""
-        self.query_one(Remark).say(text, is_trouble=is_trouble)
+        self.query_one(Remark).show_message(text, is_trouble=is_trouble)
 
-    def _here(self) -> Twig | None:
+    def _row_at_cursor(self) -> Twig | None:
         """Return the twig that a key is about; say so where there is none."""
-        twig = self._view.twig
+        twig = self._view.row
         if twig is None:
             line = self._view.line
-            self._tell(self._nothing if line is None else "several: Enter shows them first")
+            self._show_message(self._empty_text if line is None else "several: Enter shows them first")
         else:
-            self._tell("")
+            self._show_message("")
         return twig
 
     # -- going elsewhere ---------------------------------------------------------------------
@@ -171,7 +171,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         if line is not None and line.is_run:
             self._view.unfold()
             return
-        twig = self._here()
+        twig = self._row_at_cursor()
         if twig is None:
             return
         if twig.branches:
@@ -180,19 +180,19 @@ class TreeScreen(ModalScreen[TreeResult]):
             self.action_fork()
 
     def _switch(self, name: str) -> None:
-        if name == self._desk.standing.branch:
+        if name == self._session.status.branch:
             self.dismiss(TreeResult())
             return
         try:
-            self._desk.branches.switch(name)
+            self._session.branches.switch(name)
         except StenoError as exc:
-            self._tell(str(exc), is_trouble=True)
+            self._show_message(str(exc), is_trouble=True)
         else:
-            self.dismiss(TreeResult(moved=True))
+            self.dismiss(TreeResult(has_moved=True))
 
     def action_branch(self) -> None:
         """Go over to a branch by its name."""
-        self._choose("Go over to", self._desk.branches.names(), self._switch)
+        self._choose("Go over to", self._session.branches.names(), self._switch)
 
     def _choose(self, question: str, names: Sequence[str], then: Callable[[str], None]) -> None:
         """Do something with one of several branches; nobody is asked where there is but one."""
@@ -205,40 +205,40 @@ class TreeScreen(ModalScreen[TreeResult]):
                 then(name)
 
         candidates = [Candidate(name) for name in names]
-        self.app.push_screen(PickScreen(question, candidates, self._desk.standing.branch), done)
+        self.app.push_screen(PickScreen(question, candidates, self._session.status.branch), done)
 
     def action_fork(self) -> None:
         """Begin a branch behind the entry under the cursor."""
-        twig = self._here()
+        twig = self._row_at_cursor()
         if twig is None:
             return
-        at, names = twig.entry.id, self._desk.branches.names()
+        at, names = twig.entry.id, self._session.branches.names()
 
         def fork(typed: str) -> TreeResult:
-            self._desk.branches.fork(branch_name(typed, names), at=at)
-            return TreeResult(moved=True)
+            self._session.branches.fork(branch_name(typed, names), at=at)
+            return TreeResult(has_moved=True)
 
         question = f"A branch from #{twig.number} on, called"
-        self._ask(LineScreen(question, fork, default=free_name("fork", names)))
+        self._ask_branch_name(LineScreen(question, fork, default=free_name("fork", names)))
 
     def action_edit(self) -> None:
         """Say a message of the person otherwise, in a new branch that begins before it."""
-        twig = self._here()
+        twig = self._row_at_cursor()
         if twig is None:
             return
         if not isinstance(twig.entry.payload, UserMessage):
-            self._tell("only what you said can be said otherwise; f forks here")
+            self._show_message("only what you said can be said otherwise; f forks here")
             return
-        entry, names = twig.entry.id, self._desk.branches.names()
+        entry, names = twig.entry.id, self._session.branches.names()
 
         def fork(typed: str) -> TreeResult:
-            words = self._desk.branches.fork_before(entry, branch_name(typed, names))
-            return TreeResult(words, moved=True)
+            words = self._session.branches.fork_before(entry, branch_name(typed, names))
+            return TreeResult(words, has_moved=True)
 
         question = f"Say #{twig.number} otherwise, in a branch called"
-        self._ask(LineScreen(question, fork, default=free_name("edit", names)))
+        self._ask_branch_name(LineScreen(question, fork, default=free_name("edit", names)))
 
-    def _ask(self, screen: LineScreen[TreeResult]) -> None:
+    def _ask_branch_name(self, screen: LineScreen[TreeResult]) -> None:
         """Ask for the name of a branch, and go there."""
 
         def done(result: TreeResult | None) -> None:
@@ -251,13 +251,13 @@ class TreeScreen(ModalScreen[TreeResult]):
 
     def action_label(self) -> None:
         """Give the entry under the cursor a name."""
-        twig = self._here()
+        twig = self._row_at_cursor()
         if twig is None:
             return
         entry = twig.entry.id
 
         def label(typed: str) -> bool:
-            self._desk.branches.label(entry, label_text(typed))
+            self._session.branches.label(entry, label_text(typed))
             return True
 
         def done(is_done: bool | None) -> None:
@@ -273,18 +273,18 @@ class TreeScreen(ModalScreen[TreeResult]):
             self._find(on_one_line(typed), 1)
             return True
 
-        self._tell("")
-        self.app.push_screen(LineScreen("Search for", search, default=self._view.words))
+        self._show_message("")
+        self.app.push_screen(LineScreen("Search for", search, default=self._view.search_words))
 
     def action_again(self, step: int) -> None:
         """Go to where the words stand next, or stood before."""
-        if not self._view.words:
+        if not self._view.search_words:
             self.action_search()
             return
         try:
-            self._find(self._view.words, step)
+            self._find(self._view.search_words, step)
         except StenoError as exc:
-            self._tell(str(exc))
+            self._show_message(str(exc))
 
     def _find(self, words: str, step: int) -> None:
         view, line = self._view, self._view.line
@@ -292,7 +292,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         place = view.lines.find(words, beside=here, step=step) if words else None
         if place is None:
             raise Missing("search: no entry says that; try other words, or press Esc")
-        view.words = words
+        view.search_words = words
         view.go_to(place)
 
     def action_all(self) -> None:
@@ -319,40 +319,40 @@ class TreeScreen(ModalScreen[TreeResult]):
 
     def action_compare(self) -> None:
         """Compare the only two branches, or this one with another that is chosen next."""
-        names = self._desk.branches.names()
+        names = self._session.branches.names()
         if len(names) == 1:
-            self._tell("there is only one branch; f begins another")
+            self._show_message("there is only one branch; f begins another")
         elif len(names) == 2:
             self._compare(names[0], names[1])
-        elif (twig := self._here()) is not None:
-            place = self._view.lines.place_of(twig.entry.id)
+        elif (twig := self._row_at_cursor()) is not None:
+            place = self._view.lines.index_of(twig.entry.id)
             through = [] if place is None else self._view.lines.branches_through(place)
-            self._choose("Compare", through or names, self._mark)
+            self._choose("Compare", through or names, self._mark_for_compare)
 
-    def _mark(self, name: str) -> None:
+    def _mark_for_compare(self, name: str) -> None:
         """Remember a branch, or compare it with the one that was remembered."""
         view = self._view
-        other, view.marked = view.marked, ""
+        other, view.marked_branch = view.marked_branch, ""
         view.refresh()
         if not other:
-            view.marked = name
-            self._tell(f"{name} is to be compared: c on another branch, c here again for none")
+            view.marked_branch = name
+            self._show_message(f"{name} is to be compared: c on another branch, c here again for none")
         elif other == name:
-            self._tell("")
+            self._show_message("")
         else:
             self._compare(other, name)
 
     def _compare(self, left: str, right: str) -> None:
         def done(has_moved: bool | None) -> None:
             if has_moved:
-                self.dismiss(TreeResult(moved=True))
+                self.dismiss(TreeResult(has_moved=True))
 
         try:
-            screen = CompareScreen(self._desk, self._view.lines.twigs, left, right)
+            screen = CompareScreen(self._session, self._view.lines.rows, left, right)
         except StenoError as exc:
-            self._tell(str(exc), is_trouble=True)
+            self._show_message(str(exc), is_trouble=True)
         else:
-            self._tell("")
+            self._show_message("")
             self.app.push_screen(screen, done)
 
     def action_close(self) -> None:

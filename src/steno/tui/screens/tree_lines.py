@@ -37,17 +37,17 @@ class TreeLines:
         self, twigs: Sequence[Twig], opened: Collection[str] = (), *, is_whole: bool = False
     ) -> None:
         """Take the twigs, and the ids of entries whose runs are open; all are, where it is whole."""
-        self.twigs: Final = twigs
-        self.opened: Final = set(opened)
-        self.is_whole: Final = is_whole
+        self.rows: Final = twigs
+        self.unfolded: Final = set(opened)
+        self.shows_all: Final = is_whole
         self._runs: Final[list[Line]] = []
-        self._places: Final[dict[str, int]] = {}
+        self._index_by_entry: Final[dict[str, int]] = {}
         children: Counter[str | None] = Counter()
         for index, twig in enumerate(twigs):
-            self._places[twig.entry.id] = index
+            self._index_by_entry[twig.entry.id] = index
             children[twig.entry.parent] += 1
-            self._take(index, twig)
-        self.stops: Final = [
+            self._add_row(index, twig)
+        self.branch_points: Final = [
             index
             for index, twig in enumerate(twigs)
             if twig.branches or children[twig.entry.id] > 1
@@ -55,18 +55,18 @@ class TreeLines:
         """The twigs where branches part or end."""
         self._lines = list(self._laid_out())
 
-    def _take(self, index: int, twig: Twig) -> None:
+    def _add_row(self, index: int, twig: Twig) -> None:
         """Add a twig to the run before it, where it is as plain as that and hangs as far right."""
-        if self._runs and not twig.is_remarkable:
-            first = self.twigs[self._runs[-1].first]
-            if not first.is_remarkable and first.rails == twig.rails:
+        if self._runs and not twig.is_notable:
+            first = self.rows[self._runs[-1].first]
+            if not first.is_notable and first.rails == twig.rails:
                 self._runs[-1] = Line(self._runs[-1].first, self._runs[-1].length + 1)
                 return
         self._runs.append(Line(index))
 
     def _laid_out(self) -> Iterator[Line]:
         for run in self._runs:
-            is_open = self.is_whole or self.twigs[run.first].entry.id in self.opened
+            is_open = self.shows_all or self.rows[run.first].entry.id in self.unfolded
             if run.length > _MOST_UNFOLDED and not is_open:
                 yield run
             else:
@@ -82,39 +82,39 @@ class TreeLines:
         """Return the number of the line that shows a twig."""
         return max(0, bisect_right(self._lines, index, key=lambda line: line.first) - 1)
 
-    def place_of(self, entry: str) -> int | None:
+    def index_of(self, entry: str) -> int | None:
         """Return which twig shows an entry."""
-        return self._places.get(entry)
+        return self._index_by_entry.get(entry)
 
-    def open(self, line: Line) -> None:
+    def unfold(self, line: Line) -> None:
         """Give every twig of a run its own line."""
-        twigs = [self.twigs[index] for index in range(line.first, line.first + line.length)]
-        self.opened.update([twig.entry.id for twig in twigs])
+        twigs = [self.rows[index] for index in range(line.first, line.first + line.length)]
+        self.unfolded.update([twig.entry.id for twig in twigs])
         self._lines = list(self._laid_out())
 
-    def turns_right(self, index: int) -> bool:
+    def starts_side_branch(self, index: int) -> bool:
         """Tell whether a twig is the first one of something that leads elsewhere."""
-        twig = self.twigs[index]
-        parent = self.place_of(twig.entry.parent or "")
-        return parent is not None and len(self.twigs[parent].rails) < len(twig.rails)
+        twig = self.rows[index]
+        parent = self.index_of(twig.entry.parent or "")
+        return parent is not None and len(self.rows[parent].rails) < len(twig.rails)
 
     def find(self, words: str, *, beside: int, step: int = 1) -> int | None:
         """Return the next twig that holds the words, or the one before; from the other end at last."""
-        wanted, count = words.casefold(), len(self.twigs)
+        wanted, count = words.casefold(), len(self.rows)
         for distance in range(1, count + 1):
             index = (beside + step * distance) % count
-            twig = self.twigs[index]
+            twig = self.rows[index]
             if wanted in "\n".join([twig.gist, *twig.labels, *twig.branches]).casefold():
                 return index
         return None
 
     def branches_through(self, index: int) -> list[str]:
         """Return the branches that lead through a twig, or end there: those first."""
-        names = list(self.twigs[index].branches)
+        names = list(self.rows[index].branches)
         # What comes of an entry is drawn below it.
-        below = {self.twigs[index].entry.id}
-        for later in range(index + 1, len(self.twigs)):
-            twig = self.twigs[later]
+        below = {self.rows[index].entry.id}
+        for later in range(index + 1, len(self.rows)):
+            twig = self.rows[later]
             if twig.entry.parent in below:
                 below.add(twig.entry.id)
                 names += twig.branches

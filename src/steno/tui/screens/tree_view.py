@@ -70,33 +70,33 @@ class TreeView(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0)
     """The number of the line that keys are about."""
 
-    class Moved(Message):
+    class CursorMoved(Message):
         """The cursor is elsewhere, or something else is under it."""
 
     def __init__(self) -> None:
         """Start with nothing to see; `show` brings the tree."""
         super().__init__()
         self.lines = TreeLines(())
-        self.words = ""
+        self.search_words = ""
         """What was searched for last."""
-        self.marked: str = ""
+        self.marked_branch: str = ""
         """The branch that another is to be compared with."""
-        self._active = ""
+        self._active_branch = ""
 
     # -- what is shown -----------------------------------------------------------------------
 
     def show(self, twigs: Sequence[Twig], active: str, *, entry: str | None = None) -> None:
         """Show a tree, with the cursor at an entry, else at the end of the active branch."""
-        self._active = active
-        self.lines = TreeLines(twigs, self.lines.opened, is_whole=self.lines.is_whole)
-        place = None if entry is None else self.lines.place_of(entry)
-        self._lay_out(self._end_of(active) if place is None else place)
+        self._active_branch = active
+        self.lines = TreeLines(twigs, self.lines.unfolded, is_whole=self.lines.shows_all)
+        place = None if entry is None else self.lines.index_of(entry)
+        self._lay_out_tree(self._end_of(active) if place is None else place)
 
     def _end_of(self, branch: str) -> int:
-        twigs, stops = self.lines.twigs, self.lines.stops
+        twigs, stops = self.lines.rows, self.lines.branch_points
         return next((stop for stop in stops if branch in twigs[stop].branches), len(twigs) - 1)
 
-    def _lay_out(self, place: int) -> None:
+    def _lay_out_tree(self, place: int) -> None:
         """Draw everything anew, with the cursor at a twig."""
         self.virtual_size = Size(0, len(self.lines))
         line = self.lines.line_of(place)
@@ -104,7 +104,7 @@ class TreeView(ScrollView, can_focus=True):
             self._reveal()
         self.cursor = line
         self.refresh()
-        self.post_message(self.Moved())
+        self.post_message(self.CursorMoved())
 
     @property
     def line(self) -> Line | None:
@@ -112,35 +112,35 @@ class TreeView(ScrollView, can_focus=True):
         return self.lines[self.cursor] if self.cursor < len(self.lines) else None
 
     @property
-    def twig(self) -> Twig | None:
+    def row(self) -> Twig | None:
         """The twig under the cursor; None where that is a folded run."""
         line = self.line
-        return None if line is None or line.is_run else self.lines.twigs[line.first]
+        return None if line is None or line.is_run else self.lines.rows[line.first]
 
     @property
     def entry(self) -> str | None:
         """The entry that the cursor is at; of a folded run, the first one."""
-        return None if self.line is None else self.lines.twigs[self.line.first].entry.id
+        return None if self.line is None else self.lines.rows[self.line.first].entry.id
 
     def unfold(self) -> None:
         """Show what is folded under the cursor."""
         line = self.line
         if line is not None and line.is_run:
-            self.lines.open(line)
-            self._lay_out(line.first)
+            self.lines.unfold(line)
+            self._lay_out_tree(line.first)
 
     def fold_or_show_all(self) -> None:
         """Give every twig a line, or fold again whatever can be."""
         place = 0 if self.line is None else self.line.first
-        self.lines = TreeLines(self.lines.twigs, is_whole=not self.lines.is_whole)
-        self._lay_out(place)
+        self.lines = TreeLines(self.lines.rows, is_whole=not self.lines.shows_all)
+        self._lay_out_tree(place)
 
     def go_to(self, place: int) -> None:
         """Go to a twig, and show it where it is folded."""
         line = self.lines[self.lines.line_of(place)]
         if line.is_run:
-            self.lines.open(line)
-        self._lay_out(place)
+            self.lines.unfold(line)
+        self._lay_out_tree(place)
 
     # -- moving ------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class TreeView(ScrollView, can_focus=True):
         self.refresh_line(before)
         self.refresh_line(now)
         self._reveal()
-        self.post_message(self.Moved())
+        self.post_message(self.CursorMoved())
 
     def on_resize(self) -> None:
         """Keep the cursor in sight."""
@@ -179,7 +179,7 @@ class TreeView(ScrollView, can_focus=True):
     def action_hop(self, step: int) -> None:
         """Go to where branches part or end, the next one or the one before."""
         if self.line is not None:
-            here, stops = self.line.first, self.lines.stops
+            here, stops = self.line.first, self.lines.branch_points
             nearest = bisect_right(stops, here) if step > 0 else bisect_left(stops, here) - 1
             if 0 <= nearest < len(stops):
                 self.go_to(stops[nearest])
@@ -197,9 +197,9 @@ class TreeView(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         is_cursor = number == self.cursor
         line = self.lines[number]
-        pieces = list(self._pieces(line, width))
+        pieces = list(self._line_parts(line, width))
         if not line.is_run:
-            pieces += self._gist(line.first, width - sum([width_of(text) for text, _ in pieces]))
+            pieces += self._gist_parts(line.first, width - sum([width_of(text) for text, _ in pieces]))
         segments = [
             Segment(text, self._style(piece, is_cursor=is_cursor)) for text, piece in pieces
         ]
@@ -209,9 +209,9 @@ class TreeView(ScrollView, can_focus=True):
         # Colours that are made for the background would be hard to read on the cursor.
         return self.get_component_rich_style(f"tree-view--{'cursor' if is_cursor else piece}")
 
-    def _pieces(self, line: Line, width: int) -> Iterator[tuple[str, str]]:
-        twig = self.lines.twigs[line.first]
-        yield _rails(twig.rails, self.lines.turns_right(line.first), width // 3), "rails"
+    def _line_parts(self, line: Line, width: int) -> Iterator[tuple[str, str]]:
+        twig = self.lines.rows[line.first]
+        yield _rails(twig.rails, self.lines.starts_side_branch(line.first), width // 3), "rails"
         if line.is_run:
             yield f"⋮ … {line.length:,} entries", "rails"
             return
@@ -221,16 +221,16 @@ class TreeView(ScrollView, can_focus=True):
         for label in twig.labels:
             yield f" [{on_one_line(label)}]", "label"
         for name in twig.branches:
-            here = " (active)" if name == self._active else ""
-            marked = " (compare)" if name == self.marked else ""
+            here = " (active)" if name == self._active_branch else ""
+            marked = " (compare)" if name == self.marked_branch else ""
             yield f" ← {on_one_line(name)}{here}{marked}", "branch"
 
-    def _gist(self, index: int, room: int) -> Iterator[tuple[str, str]]:
+    def _gist_parts(self, index: int, room: int) -> Iterator[tuple[str, str]]:
         if room > 0:
-            twig = self.lines.twigs[index]
+            twig = self.lines.rows[index]
             # What does not fit need not be made harmless either.
             gist = cut(f"  {on_one_line(twig.gist[: 4 * room])}", room)
-            yield from _found(gist, self.words, "active" if twig.is_active else "gist")
+            yield from _found(gist, self.search_words, "active" if twig.is_active else "gist")
 
 
 def _rails(rails: str, turns_right: bool, most: int) -> str:

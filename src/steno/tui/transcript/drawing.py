@@ -72,19 +72,19 @@ class Drawing:
     """The lines of one block, of one width. `draw` brings them up to date."""
 
     def __init__(self, block: Block, width: int, look: Look, pictures: Pictures) -> None:
-        self._block = block
+        self._item = block
         self._width = max(width, 10)
-        self._look = look
-        self._pictures = pictures
-        self._flow: Any = None  # a MarkdownFlow, whose module is loaded when it is needed
-        self._words = _Words()
+        self._styles = look
+        self._draw_image = pictures
+        self._markdown_flow: Any = None  # a MarkdownFlow, whose module is loaded when it is needed
+        self._word_counter = _Words()
         self.lines: Sequence[Strip] = ()
         self.is_stale = True
 
     def draw(self) -> None:
         """Draw what has changed since the last time. The last line of a block is empty."""
-        block, look, width = self._block, self._look, self._width
-        body = block.gather()
+        block, look, width = self._item, self._styles, self._width
+        body = block.join_chunks()
         match block.kind:
             case Kind.USER:
                 lines = self._user(body)
@@ -95,13 +95,13 @@ class Drawing:
             case Kind.CALL | Kind.SHELL:
                 lines = self._call(body)
             case Kind.NOTICE:
-                lines = self._said("!", look.notice)
-            case Kind.TROUBLE:
-                lines = self._said("✗", look.trouble)
+                lines = self._message_lines("!", look.notice)
+            case Kind.ERROR:
+                lines = self._message_lines("✗", look.trouble)
             case Kind.REPLY:
                 lines = self._reply(body)
             case Kind.MARK:
-                lines = self._rule()
+                lines = self._marker_lines()
             case _:
                 assert_never(block.kind)
         self.lines = [*lines, Strip([])]
@@ -110,35 +110,35 @@ class Drawing:
     # -- kinds -----------------------------------------------------------------------------
 
     def _user(self, body: str) -> list[Strip]:
-        look, inner = self._look, self._width - 2
+        look, inner = self._styles, self._width - 2
         shown = excerpt(body)
         lines = [strip((line, look.words)) for line in wrapped(shown.text, inner)] if body else []
         lines = [line.extend_cell_length(inner, look.words) for line in lines]
-        if is_folded(self._block) and len(lines) > FOLDED_LINES:
-            lines = [*lines[:FOLDED_LINES], self._folded(len(lines) - FOLDED_LINES)]
+        if is_folded(self._item) and len(lines) > FOLDED_LINES:
+            lines = [*lines[:FOLDED_LINES], self._folded_line(len(lines) - FOLDED_LINES)]
             lines += self._images(inner)
         else:
-            lines += [*self._images(inner), *self._left_out(shown.left_out)]
-        if self._block.head:
-            head = f"{MARKS[self._block.state]} {self._block.head}"
+            lines += [*self._images(inner), *self._omission_line(shown.omission)]
+        if self._item.head:
+            head = f"{MARKS[self._item.state]} {self._item.head}"
             style = look.words + Style(color=look.dim.color)
             lines.append(strip((head_line(head, inner), style)).extend_cell_length(inner, style))
         return indented(lines, "▎ ", look.mark)
 
     def _thinking(self, body: str) -> list[Strip]:
-        look = self._look
-        head = self._block.head or "thinking"
-        counts = counted(self._words.count(body), "word", "words")
-        lines = [self._head(f"{head} · {counts}", "…" if self._block.is_open else "∴", look.dim)]
-        if is_folded(self._block):
+        look = self._styles
+        head = self._item.head or "thinking"
+        counts = counted(self._word_counter.count(body), "word", "words")
+        lines = [self._head_strip(f"{head} · {counts}", "…" if self._item.is_open else "∴", look.dim)]
+        if is_folded(self._item):
             return lines
         shown = excerpt(body.strip("\n"))
         style = look.dim + Style(italic=True)
         lines += [strip(("  " + line, style)) for line in wrapped(shown.text, self._width - 2)]
-        return lines + self._left_out(shown.left_out)
+        return lines + self._omission_line(shown.omission)
 
     def _call(self, body: str) -> list[Strip]:
-        block, look = self._block, self._look
+        block, look = self._item, self._styles
         mark_style = {
             State.WAITING: look.waiting,
             State.RUNNING: look.running,
@@ -154,38 +154,38 @@ class Drawing:
         if is_head_alone and not hint:
             count = body.removesuffix("\n").count("\n") + 1 if body else 0
             hint = f"… {counted(count, 'line', 'lines')}" if count else "… image"
-        lines = [self._head(block.head, MARKS[block.state], mark_style, hint=hint)]
+        lines = [self._head_strip(block.head, MARKS[block.state], mark_style, hint=hint)]
         if block.is_open:
-            return lines + self._live(body, LIVE_LINES if folded else LIVE_LINES_UNFOLDED)
+            return lines + self._live_output(body, LIVE_LINES if folded else LIVE_LINES_UNFOLDED)
         if not is_head_alone:
             inner = self._body(body, self._width - 2)
             if folded and len(inner) > FOLDED_LINES:
                 half = FOLDED_LINES // 2
-                inner = [*inner[:half], self._folded(len(inner) - 2 * half), *inner[-half:]]
+                inner = [*inner[:half], self._folded_line(len(inner) - 2 * half), *inner[-half:]]
             inner += self._images(self._width - 2)
             lines += indented(inner, "  ", look.output)
         return lines
 
-    def _folded(self, count: int) -> Strip:
+    def _folded_line(self, count: int) -> Strip:
         """Say how many lines are not shown, and how to see them."""
         left = counted(count, "more line", "more lines")
-        return strip((f"… {left} ({_UNFOLDS})", self._look.dim))
+        return strip((f"… {left} ({_UNFOLDS})", self._styles.dim))
 
-    def _live(self, body: str, count: int) -> list[Strip]:
+    def _live_output(self, body: str, count: int) -> list[Strip]:
         """Return the end of what a command that still runs has said."""
         if not body:
             return []
-        look = self._look
+        look = self._styles
         text, before = last_lines(body, count)
         lines = [strip((f"  {line}", look.output)) for line in broken(text, self._width - 2)]
         if before or len(lines) > count:
-            is_counted = before and not self._block.left_out
+            is_counted = before and not self._item.omitted_characters
             said = counted(before, "earlier line", "earlier lines") if is_counted else "earlier"
             lines = [strip((f"  … {said}", look.dim)), *lines[-count:]]
         return lines
 
-    def _said(self, mark: str, style: Style) -> list[Strip]:
-        block = self._block
+    def _message_lines(self, mark: str, style: Style) -> list[Strip]:
+        block = self._item
         lines = [part for part in (block.head, block.body.strip("\n")) if part]
         shown = excerpt("\n".join(lines))
         rows = wrapped(shown.text, self._width - 2)
@@ -193,16 +193,16 @@ class Drawing:
             strip((f"{mark if not position else ' '} {row}", style))
             for position, row in enumerate(rows)
         ]
-        return marked + self._left_out(shown.left_out) + list(self._images(self._width))
+        return marked + self._omission_line(shown.omission) + list(self._images(self._width))
 
     def _reply(self, body: str) -> list[Strip]:
         """Return what a command has brought in a frame, with its head in the upper line."""
-        look, inner = self._look, self._width - 4
-        title = head_line(self._block.head, inner - 2)
+        look, inner = self._styles, self._width - 4
+        title = head_line(self._item.head, inner - 2)
         title = f" {title} " if title else ""
         line = "─" * (self._width - 3 - cell_len(title))
         lines = [strip(("╭─", look.frame), (title, look.head), (f"{line}╮", look.frame))]
-        if not is_folded(self._block):
+        if not is_folded(self._item):
             for drawn in [*self._body(body, inner), *self._images(inner)]:
                 row = drawn.adjust_cell_length(inner)
                 lines.append(
@@ -210,21 +210,21 @@ class Drawing:
                 )
         return [*lines, strip((f"╰{'─' * (self._width - 2)}╯", look.frame))]
 
-    def _rule(self) -> list[Strip]:
-        look = self._look
-        text = head_line(self._block.head or self._block.body, self._width - 6)
+    def _marker_lines(self) -> list[Strip]:
+        look = self._styles
+        text = head_line(self._item.head or self._item.body, self._width - 6)
         rest = "─" * (self._width - 4 - cell_len(text))
         lines = [strip((f"── {text} {rest}", look.dim))]
-        if self._block.head and self._block.body and not is_folded(self._block):
-            lines += self._body(self._block.body, self._width)
+        if self._item.head and self._item.body and not is_folded(self._item):
+            lines += self._body(self._item.body, self._width)
         return lines
 
     # -- parts -----------------------------------------------------------------------------
 
-    def _head(self, text: str, mark: str, style: Style, *, hint: str = "") -> Strip:
+    def _head_strip(self, text: str, mark: str, style: Style, *, hint: str = "") -> Strip:
         room = self._width - 2 - (cell_len(hint) + 1 if hint else 0)
         head = head_line(text, room)
-        look = self._look
+        look = self._styles
         text_style = look.dim if style is look.dim else look.head
         return strip((f"{mark} ", style), (head, text_style), (f" {hint}" * bool(hint), look.dim))
 
@@ -232,46 +232,46 @@ class Drawing:
         """Return a body in its form."""
         if not body:
             return []
-        if self._block.form is Form.MARKDOWN:
+        if self._item.form is Form.MARKDOWN:
             return self._markdown(body, width)
-        if self._block.form is Form.PLAIN and self._block.kind in (Kind.CALL, Kind.SHELL):
-            return self._printed(body.strip("\n"), width)
+        if self._item.form is Form.PLAIN and self._item.kind in (Kind.CALL, Kind.SHELL):
+            return self._output_lines(body.strip("\n"), width)
         shown = excerpt(body.strip("\n"))
-        look = self._look
-        match self._block.form:
+        look = self._styles
+        match self._item.form:
             case Form.DIFF:
                 lines = diff_lines(shown.text, width, look)
             case Form.CODE:
                 code = _late("code")
-                lines = code.code_lines(shown.text, self._block.language, width, look)
+                lines = code.code_lines(shown.text, self._item.language, width, look)
             case _:
                 lines = [strip((line, look.output)) for line in broken(shown.text, width)]
-        return lines + self._left_out(shown.left_out)
+        return lines + self._omission_line(shown.omission)
 
-    def _printed(self, body: str, width: int) -> list[Strip]:
+    def _output_lines(self, body: str, width: int) -> list[Strip]:
         """Return what a program printed: of very much, the beginning and the end."""
         beginning, left_out, end = both_ends(body)
         first, last = [
-            [strip((line, self._look.output)) for line in broken(text, width)] if text else []
+            [strip((line, self._styles.output)) for line in broken(text, width)] if text else []
             for text in (beginning, end)
         ]
-        return [*first, *self._left_out(left_out), *last]
+        return [*first, *self._omission_line(left_out), *last]
 
     def _markdown(self, body: str, width: int) -> list[Strip]:
-        if self._flow is None:
-            self._flow = _late("markdown").MarkdownFlow(width, self._look)
+        if self._markdown_flow is None:
+            self._markdown_flow = _late("markdown").MarkdownFlow(width, self._styles)
         shown = excerpt(body)
-        lines = self._flow.draw(shown.text)
+        lines = self._markdown_flow.draw(shown.text)
         if not lines and body.strip():
             # "42." is a list with an item that says nothing; to whoever asked it is all there is.
-            lines = [strip((line, self._look.base)) for line in broken(shown.text.strip(), width)]
-        return [*lines, *self._left_out(shown.left_out)]
+            lines = [strip((line, self._styles.base)) for line in broken(shown.text.strip(), width)]
+        return [*lines, *self._omission_line(shown.omission)]
 
     def _images(self, width: int) -> list[Strip]:
-        return [line for image in self._block.images for line in self._pictures(image, width)]
+        return [line for image in self._item.images for line in self._draw_image(image, width)]
 
-    def _left_out(self, said: str) -> list[Strip]:
-        return [strip((f"{said}; y copies all", self._look.dim))] if said else []
+    def _omission_line(self, said: str) -> list[Strip]:
+        return [strip((f"{said}; y copies all", self._styles.dim))] if said else []
 
 
 @final

@@ -45,36 +45,36 @@ class Gallery:
         has_colours: Callable[[], bool],
     ) -> None:
         """Take who starts what takes long, and who is told that a block looks otherwise now."""
-        self.image_of: ImageOf = no_image
+        self.find_image: ImageOf = no_image
         """Who has the bytes."""
         self._start = start
-        self._changed = changed
+        self._on_change = changed
         self._has_colours = has_colours
         self._drawn: LRUCache[tuple[ImageAt, int], Sequence[Strip]] = LRUCache(KEPT)
-        self._awaited: dict[tuple[ImageAt, int], set[Block]] = {}
+        self._pending: dict[tuple[ImageAt, int], set[Block]] = {}
 
-    def pictures_of(self, block: Block) -> Pictures:
+    def drawer_for(self, block: Block) -> Pictures:
         """Return who brings the images of a block: at once, or a word now and them later."""
 
         def picture(image: ImageAt, width: int) -> Sequence[Strip]:
             key = (image, width)
             if (found := self._drawn.get(key)) is not None:
                 return found
-            if key not in self._awaited:
-                read = self.image_of(*image)
+            if key not in self._pending:
+                read = self.find_image(*image)
                 if read is None:
                     return []  # it may be at hand later
-                self._awaited[key] = set()
+                self._pending[key] = set()
                 self._start(self._draw(read, key))
-            self._awaited[key].add(block)
+            self._pending[key].add(block)
             return [Strip([Segment("[image …]", Style(dim=True))])]
 
         return picture
 
     async def _draw(self, read: Reads, key: tuple[ImageAt, int]) -> None:
         self._drawn[key] = await asyncio.to_thread(_draw_image, read, key[1], self._has_colours())
-        for block in self._awaited.pop(key):
-            self._changed(block)
+        for block in self._pending.pop(key):
+            self._on_change(block)
 
 
 def _draw_image(read: Reads, width: int, has_colours: bool) -> Sequence[Strip]:

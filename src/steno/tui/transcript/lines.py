@@ -30,7 +30,7 @@ class Excerpt(NamedTuple):
     """What is drawn of a body."""
 
     text: str
-    left_out: str
+    omission: str
     """What is to be said of the rest; empty where there is none."""
 
 
@@ -51,7 +51,7 @@ def both_ends(body: str) -> tuple[str, str, str]:
 
     For what a program prints: how it ended stands there. The last two are empty where all is shown.
     """
-    if not excerpt(body).left_out:
+    if not excerpt(body).omission:
         return body, "", ""
     half = MOST_LINES // 2
     end, _ = last_lines(body[-MOST_CHARACTERS // 2 :], half)

@@ -88,11 +88,11 @@ class MarkdownFlow:
 
     def __init__(self, width: int, look: Look, render: Renderer = render_block) -> None:
         self._width = width
-        self._look = look
+        self._styles = look
         self._render = render
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._settled: list[Strip] = []
         # What was taken in for good, as it came: whole lines.
         self._read = ""
@@ -102,22 +102,22 @@ class MarkdownFlow:
     def draw(self, text: str) -> Sequence[Strip]:
         """Return all lines; only the last block is drawn anew."""
         if not text.startswith(self._read):
-            self._begin()
+            self._reset()
         # What a line is may yet change while it is written: `#` is a heading, and `#x` is none.
         end = text.rfind("\n") + 1
         if end > len(self._read):
             # Line by line harmless is as harmless as all at once, and so it is done once.
             *settled, self._last = blocks_of(self._last + printable(text[len(self._read) : end]))
             self._read = text[:end]
-            self._put(self._settled, settled)
+            self._draw_blocks(self._settled, settled)
         lines = [*self._settled]
-        self._put(lines, blocks_of(self._last + printable(text[end:])))
+        self._draw_blocks(lines, blocks_of(self._last + printable(text[end:])))
         return lines
 
-    def _put(self, lines: list[Strip], blocks: Sequence[str]) -> None:
+    def _draw_blocks(self, lines: list[Strip], blocks: Sequence[str]) -> None:
         """Draw blocks below the others, an empty line between each two."""
         for block in blocks:
-            drawn = self._render(block, self._width, self._look)
+            drawn = self._render(block, self._width, self._styles)
             if lines and drawn:
                 lines.append(Strip([]))
             lines.extend(drawn)
@@ -129,15 +129,15 @@ class _Code(CodeBlock):
 
     def __init__(self, lexer_name: str, look: Look) -> None:
         super().__init__(lexer_name, "")
-        self._look = look
+        self._styles = look
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> _Code:
         assert isinstance(markdown, _Markdown)
-        return cls(token.info.partition(" ")[0], markdown.look)
+        return cls(token.info.partition(" ")[0], markdown.styles)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield highlighted(str(self.text).rstrip("\n"), self.lexer_name, self._look)
+        yield highlighted(str(self.text).rstrip("\n"), self.lexer_name, self._styles)
 
 
 @final
@@ -157,7 +157,7 @@ class _Markdown(Markdown):
     def __init__(self, markup: str, look: Look) -> None:
         super().__init__("", hyperlinks=False)
         self.parsed = _WHOLE.parse(markup)
-        self.look = look
+        self.styles = look
 
 
 @lru_cache(maxsize=4)

@@ -36,45 +36,45 @@ class Pile:
     """Blocks, their heights, and the drawings of those that were looked at."""
 
     def __init__(self, pictures_of: PicturesOf) -> None:
-        self._pictures_of = pictures_of
-        self._blocks: list[Block] = []
-        self._places: dict[Block, int] = {}
+        self._drawer_for = pictures_of
+        self._items: list[Block] = []
+        self._index_by_item: dict[Block, int] = {}
         self._heights = Heights()
         self._width = 0
-        self._look: Look | None = None
+        self._styles: Look | None = None
         # The width that a height belongs to; 0 where it is a guess.
-        self._exact: list[int] = []
+        self._measured_widths: list[int] = []
         self._drawings: LRUCache[int, Drawing] = LRUCache(KEPT)
-        self.drawn = 0
+        self.draw_count = 0
         """How often a block was drawn so far."""
 
     # -- what is in it ---------------------------------------------------------------------
 
     @property
-    def blocks(self) -> Sequence[Block]:
+    def items(self) -> Sequence[Block]:
         """All of them, from top to bottom."""
-        return self._blocks
+        return self._items
 
-    def show(self, blocks: Iterable[Block]) -> None:
+    def set_items(self, blocks: Iterable[Block]) -> None:
         """Take other blocks in place of these."""
-        self._blocks = list(blocks)
-        self._places = {block: index for index, block in enumerate(self._blocks)}
+        self._items = list(blocks)
+        self._index_by_item = {block: index for index, block in enumerate(self._items)}
         self._drawings.clear()
-        self.guess()
+        self.invalidate_heights()
 
     def add(self, block: Block) -> None:
         """Put a block below the others."""
-        self._places[block] = len(self._blocks)
-        self._blocks.append(block)
+        self._index_by_item[block] = len(self._items)
+        self._items.append(block)
         self._heights.append(guess_height(block, self._width))
-        self._exact.append(0)
+        self._measured_widths.append(0)
 
-    def drop(self, block: Block) -> None:
+    def remove(self, block: Block) -> None:
         """Take a block away; those below it are drawn anew."""
-        index = self._places.pop(block)
-        del self._blocks[index], self._exact[index]
-        self._places.update({one: at for at, one in enumerate(self._blocks[index:], index)})
-        heights = [self._heights[at] for at in range(len(self._blocks) + 1) if at != index]
+        index = self._index_by_item.pop(block)
+        del self._items[index], self._measured_widths[index]
+        self._index_by_item.update({one: at for at, one in enumerate(self._items[index:], index)})
+        heights = [self._heights[at] for at in range(len(self._items) + 1) if at != index]
         self._heights = Heights(heights)
         for at in [*self._drawings.keys()]:
             if at >= index:
@@ -82,25 +82,25 @@ class Pile:
 
     def index_of(self, block: Block) -> int | None:
         """Return where a block is; None where it is not among these."""
-        return self._places.get(block)
+        return self._index_by_item.get(block)
 
     def fit(self, width: int, look: Look) -> None:
         """Draw from now on as wide as that, and in these styles."""
-        if width != self._width or look != self._look:
+        if width != self._width or look != self._styles:
             self._drawings.clear()
         self._width = width
-        self._look = look
+        self._styles = look
 
-    def change(self, index: int) -> None:
+    def invalidate(self, index: int) -> None:
         """Draw a block anew when it is looked at the next time."""
-        self._exact[index] = 0
+        self._measured_widths[index] = 0
         if (drawing := self._drawings.get(index)) is not None:
             drawing.is_stale = True
 
-    def guess(self) -> None:
+    def invalidate_heights(self) -> None:
         """Forget all heights: most of them have changed."""
-        self._heights = Heights(guess_height(block, self._width) for block in self._blocks)
-        self._exact = [0] * len(self._blocks)
+        self._heights = Heights(guess_height(block, self._width) for block in self._items)
+        self._measured_widths = [0] * len(self._items)
         for index in [*self._drawings.keys()]:
             self._drawings[index].is_stale = True
 
@@ -117,20 +117,20 @@ class Pile:
 
     def bottom_of(self, block: Block) -> int:
         """Return the line behind the last one of a block."""
-        return self._heights.offset(self._places[block] + 1)
+        return self._heights.offset(self._index_by_item[block] + 1)
 
     def height_of(self, index: int) -> int:
         """Return how many lines a block takes; it is drawn if need be."""
-        if self._exact[index] != self._width:
+        if self._measured_widths[index] != self._width:
             self._heights[index] = len(self._drawing(index).lines)
-            self._exact[index] = self._width
+            self._measured_widths[index] = self._width
         return self._heights[index]
 
-    def find(self, line: int) -> Place:
+    def position_at(self, line: int) -> Place:
         """Return what stands in a line."""
         return self._heights.find(line)
 
-    def settle(self, anchor: Anchor | None, rows: int) -> int:
+    def resolve_top(self, anchor: Anchor | None, rows: int) -> int:
         """Draw what so many rows show, and return the line at the top.
 
         The anchor stays in its row, as far as there is something to fill the others with; without
@@ -144,23 +144,23 @@ class Pile:
                 wanted = self._heights.offset(anchor.item) + line - anchor.row
                 top = max(0, min(wanted, limit))
             guessed = [
-                index for index in self._within(top, rows) if self._exact[index] != self._width
+                index for index in self._items_within(top, rows) if self._measured_widths[index] != self._width
             ]
             if not guessed:
                 return top
             for index in guessed:
                 self.height_of(index)
 
-    def _within(self, top: int, rows: int) -> range:
-        if not self._blocks:
+    def _items_within(self, top: int, rows: int) -> range:
+        if not self._items:
             return range(0)
-        return range(self.find(top).item, self.find(top + max(rows, 1) - 1).item + 1)
+        return range(self.position_at(top).item, self.position_at(top + max(rows, 1) - 1).item + 1)
 
     # -- what is in the lines --------------------------------------------------------------
 
-    def line(self, line: int) -> tuple[Place, Strip]:
+    def line_at(self, line: int) -> tuple[Place, Strip]:
         """Return what is drawn in a line, and whose it is. What has changed may yet be missing."""
-        place = self.find(line)
+        place = self.position_at(line)
         drawing = self._drawings.get(place.item)
         lines = (drawing or self._drawing(place.item)).lines
         return place, lines[place.line] if place.line < len(lines) else Strip([])
@@ -168,11 +168,11 @@ class Pile:
     def _drawing(self, index: int) -> Drawing:
         drawing = self._drawings.get(index)
         if drawing is None:
-            assert self._look is not None, "fit comes first"
-            block = self._blocks[index]
-            drawing = Drawing(block, self._width, self._look, self._pictures_of(block))
+            assert self._styles is not None, "fit comes first"
+            block = self._items[index]
+            drawing = Drawing(block, self._width, self._styles, self._drawer_for(block))
             self._drawings[index] = drawing
         if drawing.is_stale:
             drawing.draw()
-            self.drawn += 1
+            self.draw_count += 1
         return drawing

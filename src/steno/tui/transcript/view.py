@@ -49,37 +49,37 @@ class Transcript(ScrollView, can_focus=True):
         Binding("escape", "leave", "Leave", show=False),
     ]
 
-    class Behind(Message):
+    class UnseenChanged(Message):
         """So many blocks below the screen are new; none, once the end is in sight again."""
 
         def __init__(self, count: int) -> None:
             super().__init__()
             self.count = count
 
-    class Chosen(Message):
+    class EditRequested(Message):
         """The person wants to do something about a block: edit it, where it is theirs."""
 
         def __init__(self, block: Block) -> None:
             super().__init__()
-            self.block = block
+            self.item = block
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._gallery = Gallery(
+        self._image_cache = Gallery(
             lambda job: self.run_worker(job, group="pictures"),
-            self._take_picture,
+            self._redraw_item,
             has_colours=lambda: not self.app.no_color,
         )
-        self._pile = Pile(self._gallery.pictures_of)
-        self._look: Look | None = None
+        self._item_layout = Pile(self._image_cache.drawer_for)
+        self._item_styles: Look | None = None
         self._selected: Block | None = None
-        self._is_known = False
+        self._has_content = False
         """Whether anybody has told what there is to show."""
-        self._about = ""
-        self._changed: set[Block] = set()
-        self._unseen: set[Block] = set()
-        self._told = 0
-        self._follows = True
+        self._greeting_text = ""
+        self._changed_items: set[Block] = set()
+        self._unseen_items: set[Block] = set()
+        self._unseen_count = 0
+        self._follows_end = True
         self._is_settling = False
         self._awaits_redraw = False
         self._pause_s = PAUSE_S
@@ -87,80 +87,80 @@ class Transcript(ScrollView, can_focus=True):
     # -- blocks ----------------------------------------------------------------------------
 
     @property
-    def blocks(self) -> Sequence[Block]:
+    def items(self) -> Sequence[Block]:
         """All blocks, from top to bottom."""
-        return self._pile.blocks
+        return self._item_layout.items
 
     @property
-    def drawn(self) -> int:
+    def draw_count(self) -> int:
         """How often a block was drawn so far."""
-        return self._pile.drawn
+        return self._item_layout.draw_count
 
     @property
     def is_at_end(self) -> bool:
         """Whether the end is in sight, so that new things are."""
-        return self._follows
+        return self._follows_end
 
     @property
     def selected(self) -> Block | None:
         """The block that the keys are about; None while they only scroll."""
         return self._selected
 
-    def fetch_images_from(self, image_of: ImageOf) -> None:
+    def set_image_source(self, image_of: ImageOf) -> None:
         """Ask somebody for the bytes of images: when one is drawn, and not before."""
-        self._gallery.image_of = image_of
+        self._image_cache.find_image = image_of
 
-    def _take_picture(self, block: Block) -> None:
-        if (index := self._pile.index_of(block)) is not None:
-            self._pile.change(index)
+    def _redraw_item(self, block: Block) -> None:
+        if (index := self._item_layout.index_of(block)) is not None:
+            self._item_layout.invalidate(index)
             self._redraw_soon()
 
-    def show(self, blocks: Sequence[Block]) -> None:
+    def show_items(self, blocks: Sequence[Block]) -> None:
         """Show other blocks in place of these, from the end; where there are none, how to begin."""
-        self._is_known = True
-        self._pile.show(blocks)
+        self._has_content = True
+        self._item_layout.set_items(blocks)
         self._selected = None
-        self._changed.clear()
-        self._unseen.clear()
-        self._follows = True
-        self._settle(None)
+        self._changed_items.clear()
+        self._unseen_items.clear()
+        self._follows_end = True
+        self._lay_out_visible(None)
 
-    def greet(self, about: str) -> None:
+    def show_greeting(self, about: str) -> None:
         """Say what there is to work with, above how to begin, until there is a block."""
-        if about != self._about:
-            self._about = about
+        if about != self._greeting_text:
+            self._greeting_text = about
             self.refresh()
 
-    def add(self, block: Block) -> None:
+    def add_item(self, block: Block) -> None:
         """Put a block below the others."""
-        self._pile.add(block)
-        self._unseen.add(block)
+        self._item_layout.add(block)
+        self._unseen_items.add(block)
         self._redraw_soon()
 
-    def touch(self, block: Block) -> None:
+    def update_item(self, block: Block) -> None:
         """Draw a block anew soon: it has changed. What is not shown here is no matter."""
-        if self._pile.index_of(block) is not None:
-            self._changed.add(block)
-            self._unseen.add(block)
+        if self._item_layout.index_of(block) is not None:
+            self._changed_items.add(block)
+            self._unseen_items.add(block)
             self._redraw_soon()
 
-    def drop(self, block: Block) -> None:
+    def remove_item(self, block: Block) -> None:
         """Take a block away. What is not shown here is no matter."""
-        if self._pile.index_of(block) is not None:
-            self._pile.drop(block)
-            self._changed.discard(block)
-            self._unseen.discard(block)
+        if self._item_layout.index_of(block) is not None:
+            self._item_layout.remove(block)
+            self._changed_items.discard(block)
+            self._unseen_items.discard(block)
             self._selected = None if self._selected is block else self._selected
             self._redraw_soon()
 
     def fold_all(self, kinds: Container[Kind] | None, folded: bool) -> None:
         """Fold or unfold all blocks of some kinds, or of all."""
-        for block in self.blocks:
+        for block in self.items:
             if (kinds is None or block.kind in kinds) and block.can_fold:
                 block.is_folded = folded
         anchor = self._anchor()
-        self._pile.guess()
-        self._settle(anchor)
+        self._item_layout.invalidate_heights()
+        self._lay_out_visible(anchor)
 
     # -- drawing ---------------------------------------------------------------------------
 
@@ -172,82 +172,82 @@ class Transcript(ScrollView, can_focus=True):
     def _redraw(self) -> None:
         self._awaits_redraw = False
         begun = process_time()
-        for block in self._changed:
-            if (index := self._pile.index_of(block)) is not None:
-                self._pile.change(index)
-        self._changed.clear()
-        self._settle(self._anchor())
+        for block in self._changed_items:
+            if (index := self._item_layout.index_of(block)) is not None:
+                self._item_layout.invalidate(index)
+        self._changed_items.clear()
+        self._lay_out_visible(self._anchor())
         # What takes long to draw is drawn less often, so that there is time for everything else.
         self._pause_s = max(PAUSE_S, 3 * (process_time() - begun))
 
     def _anchor(self) -> Anchor | None:
         """Return what is at the top, which is to stay there; None where the end is to be seen."""
-        if not self.blocks or (self._follows and self._selected is None):
+        if not self.items or (self._follows_end and self._selected is None):
             return None
-        return Anchor(*self._pile.find(self.scroll_offset.y))
+        return Anchor(*self._item_layout.position_at(self.scroll_offset.y))
 
-    def _settle(self, anchor: Anchor | None) -> None:
+    def _lay_out_visible(self, anchor: Anchor | None) -> None:
         """Draw what is in sight, and put everything in its place."""
         width, rows = self.size
         if not width or not rows:  # it comes again with its size
             return
-        self._fit()
-        top = self._pile.settle(anchor, rows)
+        self._fit_styles()
+        top = self._item_layout.resolve_top(anchor, rows)
         self._is_settling = True
         try:
-            self.virtual_size = Size(width, self._pile.height)
+            self.virtual_size = Size(width, self._item_layout.height)
             self.scroll_target_y = self.scroll_y = top
         finally:
             self._is_settling = False
-        self._follows = top >= self._pile.height - rows
-        self._tell(top + rows)
+        self._follows_end = top >= self._item_layout.height - rows
+        self._report_unseen(top + rows)
         self.refresh()
 
-    def _fit(self) -> None:
-        if self._look is None:
+    def _fit_styles(self) -> None:
+        if self._item_styles is None:
             styles = {part: self.get_component_rich_style(PREFIX + part) for part in PARTS}
-            self._look = Look(**styles, base=self.rich_style, is_dark=self.app.current_theme.dark)
-        self._pile.fit(self.scrollable_size.width - MARGIN, self._look)
+            self._item_styles = Look(**styles, base=self.rich_style, is_dark=self.app.current_theme.dark)
+        self._item_layout.fit(self.scrollable_size.width - MARGIN, self._item_styles)
 
-    def _tell(self, bottom: int) -> None:
+    def _report_unseen(self, bottom: int) -> None:
         """Say how many new blocks go on below the screen, if that is another number now."""
-        before = self._told
-        self._unseen = {block for block in self._unseen if self._pile.bottom_of(block) > bottom}
-        self._told = len(self._unseen)
-        if self._told != before:
-            self.post_message(self.Behind(self._told))
+        before = self._unseen_count
+        self._unseen_items = {block for block in self._unseen_items if self._item_layout.bottom_of(block) > bottom}
+        self._unseen_count = len(self._unseen_items)
+        if self._unseen_count != before:
+            self.post_message(self.UnseenChanged(self._unseen_count))
 
     def notify_style_update(self) -> None:
         """Look at the styles again: another theme, perhaps."""
         super().notify_style_update()
-        self._look = None
+        self._item_styles = None
 
     def on_mount(self) -> None:
         """Follow the theme."""
         self.app.theme_changed_signal.subscribe(self, self._take_theme)
 
     def _take_theme(self, _: object) -> None:
-        self._look = None
-        self._settle(self._anchor())
+        self._item_styles = None
+        self._lay_out_visible(self._anchor())
 
     def on_resize(self) -> None:
         """Draw anew what is in sight, as wide as there is room now."""
-        self._settle(self._anchor())
+        self._lay_out_visible(self._anchor())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Draw what has come into sight; what was in sight moves as far as was asked for."""
         super().watch_scroll_y(old_value, new_value)
-        if self._is_settling or not self.blocks:
+        if self._is_settling or not self.items:
             return
         old, new = round(old_value), round(new_value)
         if new >= self.max_scroll_y:
             anchor = None
         elif 0 < old - new <= 2 * self.size.height:
             # Above are guesses perhaps: what was at the top tells how far up is up.
-            anchor = Anchor(*self._pile.find(old), row=old - new)
+            anchor = Anchor(*self._item_layout.position_at(old), row=old - new)
         else:
-            anchor = Anchor(*self._pile.find(new))
-        self._settle(anchor)
+            anchor = Anchor(*self._item_layout.position_at(new))
+        self._lay_out_visible(anchor)
 
     def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
         """Let a scrollbar that appears say where we are: it was not there to be told before."""
@@ -264,73 +264,73 @@ class Transcript(ScrollView, can_focus=True):
         """Return a line of the screen."""
         width = self.size.width
         line = self.scroll_offset.y + y
-        self._fit()
-        assert self._look is not None
-        base = self._look.base
-        if line >= self._pile.height:
-            return self._beyond(y, self._look).crop_extend(0, width, base)
-        place, drawn = self._pile.line(line)
-        is_marked = bool(drawn) and self.blocks[place.item] is self._selected
-        mark = Segment("▌ " if is_marked else "  ", self._look.selected)
+        self._fit_styles()
+        assert self._item_styles is not None
+        base = self._item_styles.base
+        if line >= self._item_layout.height:
+            return self._row_below_items(y, self._item_styles).crop_extend(0, width, base)
+        place, drawn = self._item_layout.line_at(line)
+        is_marked = bool(drawn) and self.items[place.item] is self._selected
+        mark = Segment("▌ " if is_marked else "  ", self._item_styles.selected)
         strip = Strip([mark, *drawn]).apply_style(base)
         if (selection := self.text_selection) is not None:
             strip = self._highlighted(strip, selection.get_span(line))
         return strip.crop_extend(0, width, base).apply_offsets(0, line)
 
-    def _beyond(self, row: int, look: Look) -> Strip:
+    def _row_below_items(self, row: int, look: Look) -> Strip:
         """Return a row below all blocks: an empty one, or where there are none, how to begin."""
-        if self.blocks or not self._is_known:
+        if self.items or not self._has_content:
             return Strip([])
-        said = greeting(self._about, self.size.width - MARGIN, look)[row : row + 1]
+        said = greeting(self._greeting_text, self.size.width - MARGIN, look)[row : row + 1]
         return Strip.join([Strip([Segment(" " * MARGIN)]), *said]).apply_style(look.base)
 
     # -- selecting blocks ------------------------------------------------------------------
 
     def select(self, delta: int) -> None:
         """Select the block so many further down, or up; the first time one that is in sight."""
-        if not self.blocks or not self.size.height:
+        if not self.items or not self.size.height:
             return
         top, rows = self.scroll_offset.y, self.size.height
-        if self._selected is None or (index := self._pile.index_of(self._selected)) is None:
-            index = self._pile.find(top + rows - 1 if delta < 0 else top).item
+        if self._selected is None or (index := self._item_layout.index_of(self._selected)) is None:
+            index = self._item_layout.position_at(top + rows - 1 if delta < 0 else top).item
         else:
-            index = max(0, min(index + delta, len(self.blocks) - 1))
-        self._selected = self.blocks[index]
-        self._bring(index)
+            index = max(0, min(index + delta, len(self.items) - 1))
+        self._selected = self.items[index]
+        self._bring_into_view(index)
 
-    def leave(self) -> bool:
+    def deselect(self) -> bool:
         """Select nothing; return whether something was."""
         was_selected = self._selected is not None
         self._selected = None
         self.refresh()
         return was_selected
 
-    def _bring(self, index: int) -> None:
+    def _bring_into_view(self, index: int) -> None:
         """Bring a block into sight, its head first; move as little as possible."""
         rows = self.size.height
-        height = self._pile.height_of(index)
-        row = self._pile.top_of(index) - self.scroll_offset.y
-        self._settle(Anchor(index, row=max(0, min(row, rows - height))))
+        height = self._item_layout.height_of(index)
+        row = self._item_layout.top_of(index) - self.scroll_offset.y
+        self._lay_out_visible(Anchor(index, row=max(0, min(row, rows - height))))
 
     def fold(self, block: Block) -> None:
         """Fold a block, or unfold it; its head stays where it is."""
-        index = self._pile.index_of(block)
+        index = self._item_layout.index_of(block)
         if index is None or not block.can_fold:
             return
         block.is_folded = not block.is_folded
-        row = self._pile.top_of(index) - self.scroll_offset.y
-        self._pile.change(index)
-        self._settle(Anchor(index, row=max(0, row)))
+        row = self._item_layout.top_of(index) - self.scroll_offset.y
+        self._item_layout.invalidate(index)
+        self._lay_out_visible(Anchor(index, row=max(0, row)))
 
     def on_click(self, event: events.Click) -> None:
         """Fold or unfold the block whose head is clicked."""
         offset = event.get_content_offset(self)
-        if offset is None or not self.blocks or self.text_selection is not None:
+        if offset is None or not self.items or self.text_selection is not None:
             return
         line = self.scroll_offset.y + offset.y
-        place = self._pile.find(line)
-        if line < self._pile.height and place.line == 0:
-            self.fold(self.blocks[place.item])
+        place = self._item_layout.position_at(line)
+        if line < self._item_layout.height and place.line == 0:
+            self.fold(self.items[place.item])
 
     def action_select(self, delta: int) -> None:
         """Go to the next block, or the one before."""
@@ -338,24 +338,24 @@ class Transcript(ScrollView, can_focus=True):
 
     def action_fold(self) -> None:
         """Fold or unfold the selected block."""
-        self.fold(self._chosen())
+        self.fold(self._selected_item())
 
     def action_copy(self) -> None:
         """Copy the text of the selected block."""
-        block = self._chosen()
-        self.app.copy_to_clipboard(printable(block.gather() or block.head))
+        block = self._selected_item()
+        self.app.copy_to_clipboard(printable(block.join_chunks() or block.head))
         self.notify("Copied.", timeout=2)
 
     def action_choose(self) -> None:
         """Say that the selected block is to be edited."""
-        self.post_message(self.Chosen(self._chosen()))
+        self.post_message(self.EditRequested(self._selected_item()))
 
     def action_leave(self) -> None:
         """Select nothing; where nothing was, the key is for somebody else."""
-        if not self.leave():
+        if not self.deselect():
             raise SkipAction
 
-    def _chosen(self) -> Block:
+    def _selected_item(self) -> Block:
         if self._selected is None:
             raise SkipAction
         return self._selected
@@ -365,13 +365,13 @@ class Transcript(ScrollView, can_focus=True):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the text that was marked with the mouse; everything as it was said."""
         if selection.start is None and selection.end is None:
-            texts = [printable(block.gather() or block.head) for block in self.blocks]
+            texts = [printable(block.join_chunks() or block.head) for block in self.items]
             return "\n\n".join(texts), "\n"
         first = selection.start.y if selection.start is not None else 0
-        last = selection.end.y if selection.end is not None else self._pile.height - 1
+        last = selection.end.y if selection.end is not None else self._item_layout.height - 1
         rows: list[str] = []
-        for line in range(first, min(last, self._pile.height - 1) + 1):
-            text = " " * MARGIN + self._pile.line(line)[1].text
+        for line in range(first, min(last, self._item_layout.height - 1) + 1):
+            text = " " * MARGIN + self._item_layout.line_at(line)[1].text
             start, end = selection.get_span(line) or (0, 0)
             rows.append(text[max(start, MARGIN) : end if end >= 0 else None].rstrip())
         return "\n".join(rows), "\n"

@@ -89,7 +89,7 @@ def _text(members: Members) -> Text | None:
     if text is None:
         return None
     if is_blank(text):
-        members.note(AS_IT_WAS, True)
+        members.note_form(AS_IT_WAS, True)
     return Text(text, extras=members.extras(NAME))
 
 
@@ -97,9 +97,9 @@ def _thinking(members: Members, target: Target) -> Thinking | None:
     text = members.take("thinking", str)
     if text is None:
         return None
-    signature = members.take("signature", str) if members.look("signature", str) else None
+    signature = members.take("signature", str) if members.peek("signature", str) else None
     if signature is None:
-        members.note(UNSIGNED, [target.provider, target.model])
+        members.note_form(UNSIGNED, [target.provider, target.model])
         return Thinking(text, extras=members.extras(NAME))
     return Thinking(text, seal=target.seal(signature), extras=members.extras(NAME))
 
@@ -109,12 +109,12 @@ def _call(members: Members) -> AssistantBlock | None:
     if not id or name is None:
         return None
     if not LEGAL_ID.fullmatch(id):
-        members.note("id", id)
+        members.note_form("id", id)
     if not LEGAL_NAME.fullmatch(name):
-        members.note("name", name)
+        members.note_form("name", name)
     found = members.take("input", Raw)
     if found is None:
-        members.note("input", ABSENT)
+        members.note_form("input", ABSENT)
     call = build_call(
         id, name, "" if found is None else text_of(found), extras=members.extras(NAME)
     )

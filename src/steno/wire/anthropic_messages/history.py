@@ -51,8 +51,8 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 def _system(body: Members) -> tuple[SystemMessage, ...]:
     """Read the system prompt; one without a word in it stays where it is."""
-    text = body.look("system", str)
-    blocks = () if text is not None else read_texts(body.look("system", list[Raw]) or [])
+    text = body.peek("system", str)
+    blocks = () if text is not None else read_texts(body.peek("system", list[Raw]) or [])
     if text is None and blocks and not all(is_blank(block.text) for block in blocks):
         body.take_list("system")
         return (SystemMessage(blocks, extras={NAME: {FORM: {"content": PARTS}}}),)
@@ -67,7 +67,7 @@ def _system(body: Members) -> tuple[SystemMessage, ...]:
 
 def _settings(body: Members, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
     if "max_tokens" not in body:
-        body.note("max_tokens", ABSENT)
+        body.note_form("max_tokens", ABSENT)
     found = {"model": take_model(body)} | take_settings(
         body,
         limit="max_tokens",
@@ -80,7 +80,7 @@ def _settings(body: Members, tools: tuple[ToolDefinition, ...]) -> dict[str, Any
 
 def _tool_choice(body: Members, tools: tuple[ToolDefinition, ...]) -> str | None:
     """Read which tool to call; what could be taken for another choice stays as it is."""
-    found = dict(body.look("tool_choice", dict[str, Any]) or {})
+    found = dict(body.peek("tool_choice", dict[str, Any]) or {})
     kind = found.pop("type", None)
     names = {tool.original_name or tool.name: tool.name for tool in tools}
     if kind == "tool":
@@ -93,7 +93,7 @@ def _tool_choice(body: Members, tools: tuple[ToolDefinition, ...]) -> str | None
     if choice is not None:
         body.take("tool_choice", dict[str, Any])
         if found:
-            body.note("tool_choice", found)
+            body.note_form("tool_choice", found)
     return choice
 
 
@@ -108,7 +108,7 @@ def _tool(raw: Raw) -> ToolDefinition | None:
     members = members_of(raw)
     if members is None:
         return None
-    if "type" in members and members.look("type", str) != "custom":
+    if "type" in members and members.peek("type", str) != "custom":
         return None
     name = members.take("name", str) or ""
     description = members.take("description", str)
@@ -117,14 +117,14 @@ def _tool(raw: Raw) -> ToolDefinition | None:
     if not schema:
         return None
     if description is None:
-        members.note("description", ABSENT)
+        members.note_form("description", ABSENT)
     elif is_blank(description):
         members.put_back("description", description)
     if strict is False or (strict and not is_closed(schema)):
         members.put_back("strict", strict)
         strict = False  # closing it would change it
     if not LEGAL_NAME.fullmatch(name):
-        members.note("name", name)
+        members.note_form("name", name)
     return tool_of(
         name=name,
         description=None if description is None or is_blank(description) else description,

@@ -42,17 +42,17 @@ class KeptBlock:
         """Return the block; one that could not be sent back so is kept for the record alone."""
         if not self._deltas:
             return Opaque(kind=self._kind, raw=text_of(self._start), origin=NAME)
-        whole = self._fold()
+        whole = self._merge_deltas()
         if whole is None:
-            return self.unfinished()
+            return self.build_unfinished()
         return Opaque(kind=self._kind, raw=dump(whole).decode(), origin=NAME)
 
-    def unfinished(self) -> Opaque:
+    def build_unfinished(self) -> Opaque:
         """Return start and deltas, for the record: it is never sent."""
         raw = dump({"content_block": self._start, "deltas": self._deltas}).decode()
         return Opaque(kind=f"{EVENT}{self._kind}", raw=raw, origin=NAME)
 
-    def _fold(self) -> Rest | None:
+    def _merge_deltas(self) -> Rest | None:
         """Put the deltas into the members that they belong to; None if that is not known."""
         members = read_members(self._start, NAME)
         input_parts: list[str] = []

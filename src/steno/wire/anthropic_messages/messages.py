@@ -117,7 +117,7 @@ def _read_message(members: Members, target: Target) -> list[Message] | None:
             texts = tuple([text for text in found if text is not None])
             if len(texts) < len(found):
                 return None
-            members.note(IN_MESSAGES, True)
+            members.note_form(IN_MESSAGES, True)
             return [SystemMessage(texts, extras=members.extras(NAME))]
         case _:
             return None
@@ -140,7 +140,7 @@ def _content(members: Members, read: Callable[[Raw], B]) -> tuple[B | Text, ...]
     parts = members.take_list("content")
     if parts is None:
         return None
-    members.note("content", PARTS)
+    members.note_form("content", PARTS)
     return tuple(map(read, parts))
 
 
@@ -165,7 +165,7 @@ def _user(members: Members) -> list[Message] | None:
     if not said:
         return None
     if len(said) == 1 and isinstance(said[0], UserMessage):
-        members.note("content", PARTS)
+        members.note_form("content", PARTS)
     extras = members.extras(NAME)
     if isinstance(said[0], UserMessage):
         said[0] = msgspec.structs.replace(said[0], extras=extras)
@@ -190,12 +190,12 @@ def _result(raw: Raw) -> ToolResultMessage | None:
     if not call_id:
         return None
     if not LEGAL_ID.fullmatch(call_id):
-        members.note("id", call_id)
+        members.note_form("id", call_id)
     is_error = members.take("is_error", bool)
     if is_error is False:
-        members.note("is_error", False)
+        members.note_form("is_error", False)
     if "content" not in members:
-        members.note("content", ABSENT)
+        members.note_form("content", ABSENT)
     content = _content(members, user_block)
     return ToolResultMessage(
         tool_call_id=call_id,

@@ -60,14 +60,14 @@ class PartWriter:
     def __init__(self, target: Target, losses: Losses) -> None:
         self._target = target
         self._losses = losses
-        self._kept_ids: set[str] = set()
+        self._recorded_ids: set[str] = set()
         """Forbidden ids that were recorded, and so are sent as they were."""
         self._uses: Counter[str] = Counter()
         """How many calls have an id: some models count theirs anew in every turn."""
-        self._waiting: dict[str, deque[str]] = {}
+        self._unanswered_ids: dict[str, deque[str]] = {}
         """The ids that calls of this turn were sent under and that have no result yet."""
 
-    def parts(self, blocks: tuple[UserBlock, ...]) -> list[Part]:
+    def write_user_blocks(self, blocks: tuple[UserBlock, ...]) -> list[Part]:
         """Write what users and tools say."""
         parts: list[Part] = []
         for number, block in enumerate(blocks):
@@ -87,10 +87,10 @@ class PartWriter:
                     assert_never(block)
         return parts
 
-    def assistant_parts(self, blocks: tuple[AssistantBlock, ...]) -> list[Part]:
+    def write_assistant_blocks(self, blocks: tuple[AssistantBlock, ...]) -> list[Part]:
         """Write what a model says, in the order it came."""
         parts: list[Part] = []
-        self._waiting.clear()
+        self._unanswered_ids.clear()
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
             match block:
@@ -110,7 +110,7 @@ class PartWriter:
 
     def result_id(self, id: str, form: dict[str, Any]) -> str:
         """Return the id that the target sees of the call that a result is for."""
-        waiting = self._waiting.get(id)
+        waiting = self._unanswered_ids.get(id)
         if waiting:
             sent = waiting.popleft()
             if sent != id:
@@ -121,17 +121,17 @@ class PartWriter:
     def _call_id(self, id: str, form: dict[str, Any]) -> str:
         """Return the id that the target sees of one more call: no other has the same."""
         if "id" in form:
-            self._kept_ids.add(id)
+            self._recorded_ids.add(id)
         self._uses[id] += 1
-        if self._uses[id] == 1 or id in self._kept_ids:
+        if self._uses[id] == 1 or id in self._recorded_ids:
             sent = self._legal_id(id, form)
         else:
             sent = wire_id(f"{id} {self._uses[id]}", LEGAL_ID, self._losses)
-        self._waiting.setdefault(id, deque()).append(sent)
+        self._unanswered_ids.setdefault(id, deque()).append(sent)
         return sent
 
     def _legal_id(self, id: str, form: dict[str, Any]) -> str:
-        if form.get("id") == id or id in self._kept_ids:
+        if form.get("id") == id or id in self._recorded_ids:
             return id
         return wire_id(id, LEGAL_ID, self._losses)
 
@@ -144,9 +144,9 @@ class PartWriter:
             if block.text or extras:
                 self._losses.note(LossCode.BLANK, "left out text without a word in it", at=at)
             return []
-        return [self._merged({"type": "text", "text": block.text}, extras, at)]
+        return [self._merge_extras({"type": "text", "text": block.text}, extras, at)]
 
-    def _merged(self, members: dict[str, Any], extras: dict[str, Any], at: str) -> dict[str, Any]:
+    def _merge_extras(self, members: dict[str, Any], extras: dict[str, Any], at: str) -> dict[str, Any]:
         return merge_extras(members, extras, self._losses, at=at)
 
     def _thinking(self, block: Thinking, at: str) -> list[Part]:
@@ -155,13 +155,13 @@ class PartWriter:
         if block.seal is not None and self._target.accepts(block.seal):
             if block.redacted:
                 redacted = {"type": "redacted_thinking", "data": block.seal.data}
-                return [self._merged(redacted, extras, at)]
+                return [self._merge_extras(redacted, extras, at)]
             signed = {"type": "thinking", "thinking": block.text, "signature": block.seal.data}
-            return [self._merged(signed, extras, at)]
+            return [self._merge_extras(signed, extras, at)]
         if block.seal is not None:
             self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
         elif form.get(UNSIGNED) == [self._target.provider, self._target.model]:
-            return [self._merged({"type": "thinking", "thinking": block.text}, extras, at)]
+            return [self._merge_extras({"type": "thinking", "thinking": block.text}, extras, at)]
         if block.text:
             self._losses.note(LossCode.THINKING, "left out what the model thought", at=at)
         return []
@@ -180,7 +180,7 @@ class PartWriter:
             members["input"] = msgspec.Raw(call.arguments.encode())
         elif form.get("input") != ABSENT:
             members["input"] = raw_arguments(call, self._losses, at=at)
-        return self._merged(members, extras, at)
+        return self._merge_extras(members, extras, at)
 
     def _name(self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str) -> str:
         if "name" in form:
@@ -205,7 +205,7 @@ class PartWriter:
                 return []
             case _:
                 assert_never(block.source)
-        return [self._merged({"type": "image", "source": source}, extras, at)]
+        return [self._merge_extras({"type": "image", "source": source}, extras, at)]
 
     def _opaque(self, block: Opaque, at: str) -> list[Part]:
         sendable = is_sendable(block, NAME, self._losses, at=at)

@@ -58,14 +58,14 @@ class Encoder(BaseEncoder):
     ) -> bytes:
         extras = extras_of(request, NAME, losses)
         form = take_form(extras)
-        members = self._settings(request, extras, form, losses)
-        members |= given(stream=stream, system=self._system(request, losses))
+        members = self._write_settings(request, extras, form, losses)
+        members |= given(stream=stream, system=self._write_system(request, losses))
         members = merge_extras(members, extras, losses)
         # Messages last: the body of the next turn then begins with the bytes of this one.
         head = dump(members)[:-1]
         return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
 
-    def _settings(
+    def _write_settings(
         self, request: Request, extras: dict[str, Any], form: dict[str, Any], losses: Losses
     ) -> dict[str, Any]:
         limit, temperature = request.max_tokens, request.temperature
@@ -81,7 +81,7 @@ class Encoder(BaseEncoder):
             top_p=request.top_p,
             stop_sequences=list(request.stop) or None,
         )
-        members |= write_tools(request, extras, lambda tool, at: self._tool(tool, losses, at))
+        members |= write_tools(request, extras, lambda tool, at: self._write_tool(tool, losses, at))
         if request.tool_choice is not None:
             members["tool_choice"] = _tool_choice(request) | form.get("tool_choice", {})
             if _thinks(extras) and members["tool_choice"].get("type") in _FORCED:
@@ -89,15 +89,15 @@ class Encoder(BaseEncoder):
                 losses.note(LossCode.SETTING, done, at=".tool_choice")
         return members
 
-    def _system(self, request: Request, losses: Losses) -> str | list[Part] | None:
+    def _write_system(self, request: Request, losses: Losses) -> str | list[Part] | None:
         """Return the system prompt: the messages that stand before all others."""
         lifted = [m for m in takewhile(is_lifted, request.messages) if isinstance(m, SystemMessage)]
         writer = Writer(self._target(request))
-        prompt = writer.system(lifted)
+        prompt = writer.write_system(lifted)
         losses.found += writer.losses.found
         return prompt
 
-    def _tool(self, tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
+    def _write_tool(self, tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
         extras = extras_of(tool, NAME, losses, at=at)
         form = take_form(extras)
         members: dict[str, Any] = {"name": _tool_name(tool, losses, at)}

@@ -86,31 +86,31 @@ class Turn:
         self._model = model
         self.stop_reason: str | None = None
         self.is_finished = False
-        self._about: dict[str, Any] = {}
+        self._metadata: dict[str, Any] = {}
         self._tokens: dict[str, Any] | None = None
-        self._open: dict[int, _Block] = {}
-        self._kept: dict[int, KeptBlock] = {}
-        self._latest = 0
-        self._calls: dict[str, int] = {}
+        self._open_blocks: dict[int, _Block] = {}
+        self._unknown_blocks: dict[int, KeptBlock] = {}
+        self._latest_index = 0
+        self._indexes_by_call_id: dict[str, int] = {}
         """The indexes of calls by their ids."""
 
     @property
     def envelope(self) -> dict[str, Any]:
         """What was said about the answer, beside the message."""
-        return self._about | ({} if self._tokens is None else {"usage": self._tokens})
+        return self._metadata | ({} if self._tokens is None else {"usage": self._tokens})
 
     @property
     def usage(self) -> Usage | None:
         """What was counted so far."""
         return None if self._tokens is None else usage_of(self._tokens)
 
-    def tell(self, payload: bytes) -> Told | None:
+    def read_text_only(self, payload: bytes) -> Told | None:
         """Return what a payload says, if it is more of a block and nothing else."""
         try:
             more = _decode(payload)
         except NOT_AS_EXPECTED:
             return None
-        if self._kept:
+        if self._unknown_blocks:
             return None
         match more.delta:
             case TextPart(text=text):
@@ -123,7 +123,7 @@ class Turn:
                 return None
 
     def _has_input(self, index: int) -> bool:
-        return index in self._open and bool(self._open[index].input)
+        return index in self._open_blocks and bool(self._open_blocks[index].input)
 
     def read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of one payload of a stream."""
@@ -134,12 +134,12 @@ class Turn:
             self._read_other(payload, events)
             return
         delta = more.delta
-        if not self._kept and type(delta) is TextPart:
+        if not self._unknown_blocks and type(delta) is TextPart:
             events.append(TextDelta(more.index, delta.text))
-        elif more.index in self._kept:
+        elif more.index in self._unknown_blocks:
             self._read_other(payload, events)
         else:
-            self._grow(more.index, delta, events)
+            self._extend_block(more.index, delta, events)
 
     def read_whole(self, data: bytes, events: list[Event]) -> None:
         """Add the events of an answer that came at once."""
@@ -156,9 +156,9 @@ class Turn:
         if self.is_finished:
             return
         self.is_finished = True
-        for index in [*self._open, *self._kept]:
-            self._end(index, events)
-        container = self._about.get("container")
+        for index in [*self._open_blocks, *self._unknown_blocks]:
+            self._end_block(index, events)
+        container = self._metadata.get("container")
         if isinstance(container, dict) and isinstance(container.get("id"), str):
             # It is for the next request, if that wants the same files: a message has no place for it.
             events.append(ExtrasAdded(None, {NAME: {FORM: {"container": container["id"]}}}))
@@ -166,13 +166,13 @@ class Turn:
 
     def abandon(self, events: list[Event]) -> None:
         """Add what is known of blocks that will not end any more."""
-        for index, block in self._open.items():
+        for index, block in self._open_blocks.items():
             if block.input:
                 events.append(ToolCallDelta(index, arguments_delta=block.input))
             if block.citations:
                 events.append(_citations(index, block))
-        events += [BlockAdded(index, kept.unfinished()) for index, kept in self._kept.items()]
-        self._open, self._kept = {}, {}
+        events += [BlockAdded(index, kept.build_unfinished()) for index, kept in self._unknown_blocks.items()]
+        self._open_blocks, self._unknown_blocks = {}, {}
 
     # -- events ------------------------------------------------------------------------------
 
@@ -190,20 +190,20 @@ class Turn:
         kind = take(members, "type", str)
         index = take(members, "index", int)
         if index is not None:
-            self._latest = index
+            self._latest_index = index
         match kind:
             case "message_start":
                 message = members.pop("message", None)
                 self._read_message({} if message is None else read_members(message, NAME), events)
             case "content_block_start":
-                self._begin(self._latest, members.pop("content_block", Raw(b"{}")), events)
+                self._begin_block(self._latest_index, members.pop("content_block", Raw(b"{}")), events)
             case "content_block_delta":
                 self._read_delta(members.pop("delta", Raw(b"{}")), payload, mended, events)
             case "content_block_stop":
-                self._end(self._latest, events)
+                self._end_block(self._latest_index, events)
             case "message_delta":
                 delta = members.pop("delta", None)
-                self._read_about({} if delta is None else read_members(delta, NAME))
+                self._read_metadata({} if delta is None else read_members(delta, NAME))
             case "message_stop":
                 self.finish(events)
             case "ping":
@@ -212,20 +212,20 @@ class Turn:
                 if kind == "error" or is_error(members.get("error")):
                     raise decode_error(200, payload)
                 raw = Opaque(kind=f"{EVENT}{kind or ''}", raw=mended.decode(), origin=NAME)
-                events.append(BlockAdded(self._latest, raw))
+                events.append(BlockAdded(self._latest_index, raw))
                 return
         if members:
-            self._read_about(members)
+            self._read_metadata(members)
 
     def _read_message(self, members: Rest, events: list[Event]) -> None:
         """Read a message: a whole one, or the start of one, which may hold blocks as well."""
         content = take(members, "content", list[Raw])
-        self._read_about(members)
+        self._read_metadata(members)
         for index, raw in enumerate(content or ()):
-            self._begin(index, raw, events)
-            self._end(index, events)
+            self._begin_block(index, raw, events)
+            self._end_block(index, events)
 
-    def _read_about(self, members: Rest) -> None:
+    def _read_metadata(self, members: Rest) -> None:
         """Read what is said about the message; counts are totals, the latest holds.
 
         Null takes nothing back: a delta names what it has no news of.
@@ -234,36 +234,36 @@ class Turn:
         if tokens is not None:
             self._tokens = self._tokens or {}
             _add_news(self._tokens, tokens)
-        _add_news(self._about, values(members))
+        _add_news(self._metadata, values(members))
         self.stop_reason = read_as(members.get("stop_reason"), str) or self.stop_reason
 
     def _read_delta(self, raw: Raw, payload: bytes, mended: bytes, events: list[Event]) -> None:
         """Read a delta that has more to it than ours, or less."""
-        if self._latest in self._kept:
-            self._kept[self._latest].add(raw)
+        if self._latest_index in self._unknown_blocks:
+            self._unknown_blocks[self._latest_index].add(raw)
             return
         members = read_members(raw, NAME)
         kind = take(members, "type", str) or ""
         if kind not in _PARTS:
             event = f"{EVENT}content_block_delta"
             block = Opaque(kind=event, raw=mended.decode(), origin=NAME)
-            events.append(BlockAdded(self._latest, block))
+            events.append(BlockAdded(self._latest_index, block))
             return
         name, make = _PARTS[kind]
         if kind == "citations_delta":
-            self._grow(self._latest, CitationPart(members.pop(name, Raw(b"null"))), events)
+            self._extend_block(self._latest_index, CitationPart(members.pop(name, Raw(b"null"))), events)
         else:
             whole = take(members, name, str) or ""
             if mended not in payload and kind != "signature_delta":
                 # Servers that count in UTF-16 cut there; the other half comes with the next.
                 whole = text_with_halves(payload, "delta", name) or whole
-            self._grow(self._latest, make(whole), events)
-        self._about |= values(members)
+            self._extend_block(self._latest_index, make(whole), events)
+        self._metadata |= values(members)
 
     # -- blocks ------------------------------------------------------------------------------
 
-    def _begin(self, index: int, raw: Raw, events: list[Event]) -> None:
-        self._end(index, events)  # of a server that forgot to
+    def _begin_block(self, index: int, raw: Raw, events: list[Event]) -> None:
+        self._end_block(index, events)  # of a server that forgot to
         members = read_members(raw, NAME)
         kind = take(members, "type", str) or ""
         block = _Block()
@@ -285,14 +285,14 @@ class Turn:
             case "tool_use":
                 block.is_call = True
                 id, name = take(members, "id", str), take(members, "name", str)
-                if id and self._calls.setdefault(id, index) != index:
+                if id and self._indexes_by_call_id.setdefault(id, index) != index:
                     id = None  # two calls of one id, which nobody could answer one by one
                 events.append(ToolCallBegin(index, id, name))
                 block.input = _input_text(members.pop("input", None))
             case _:
-                self._kept[index] = KeptBlock(kind, raw)
+                self._unknown_blocks[index] = KeptBlock(kind, raw)
                 return
-        self._open[index] = block
+        self._open_blocks[index] = block
         refuse_our_names(members)
         extras = {name: value for name, value in values(members).items() if value is not None}
         if kind == "text" and isinstance(extras.get("citations"), list):
@@ -300,33 +300,33 @@ class Turn:
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
-    def _grow(self, index: int, delta: Part, events: list[Event]) -> None:
+    def _extend_block(self, index: int, delta: Part, events: list[Event]) -> None:
         match delta:
             case TextPart():
                 events.append(TextDelta(index, delta.text))
             case InputPart():
                 if delta.partial_json:
-                    if index in self._open:
-                        self._open[index].input = ""
+                    if index in self._open_blocks:
+                        self._open_blocks[index].input = ""
                     events.append(ToolCallDelta(index, arguments_delta=delta.partial_json))
             case ThinkingPart():
                 events.append(ThinkingDelta(index, delta.thinking))
             case SignaturePart():
-                if index in self._open:
-                    self._open[index].lacks_signature = False
+                if index in self._open_blocks:
+                    self._open_blocks[index].lacks_signature = False
                 if delta.signature:
                     events.append(BlockSealed(index, self._seal(delta.signature)))
             case CitationPart():
                 found = values({"citation": delta.citation})
-                self._open.setdefault(index, _Block()).citations.append(found["citation"])
+                self._open_blocks.setdefault(index, _Block()).citations.append(found["citation"])
             case _:
                 assert_never(delta)
 
-    def _end(self, index: int, events: list[Event]) -> None:
-        kept = self._kept.pop(index, None)
+    def _end_block(self, index: int, events: list[Event]) -> None:
+        kept = self._unknown_blocks.pop(index, None)
         if kept is not None:
             events.append(BlockAdded(index, kept.build()))
-        block = self._open.pop(index, None)
+        block = self._open_blocks.pop(index, None)
         if block is None:
             return
         if block.input:
@@ -334,18 +334,18 @@ class Turn:
         if block.citations:
             events.append(_citations(index, block))
         if block.lacks_signature:
-            maker = {UNSIGNED: [self._provider, self._asked_model]}
+            maker = {UNSIGNED: [self._provider, self._requested_model]}
             events.append(ExtrasAdded(index, {NAME: {FORM: maker}}))
         if block.is_call:
             events.append(ToolCallEnd(index))
 
     @property
-    def _asked_model(self) -> str:
-        model = self._about.get("model") if self._model is None else self._model
+    def _requested_model(self) -> str:
+        model = self._metadata.get("model") if self._model is None else self._model
         return model if isinstance(model, str) else ""
 
     def _seal(self, data: str) -> Seal:
-        return Seal(data=data, provider=self._provider, api=NAME, model=self._asked_model)
+        return Seal(data=data, provider=self._provider, api=NAME, model=self._requested_model)
 
 
 _PARTS: Final[dict[str, tuple[str, Any]]] = {

@@ -47,9 +47,9 @@ class Writer(MessageWriter):
         """The newest message, which may still grow."""
         self._is_leading = True
         self._follows_result = False
-        self._keeps_end = False
+        self._keeps_trailing_blanks = False
         """The newest message was recorded with blanks at its end."""
-        self._trimmed: Loss | None = None
+        self._trim_loss: Loss | None = None
 
     def add(self, message: Message) -> None:
         """Write one more message; those of the system prompt are not among them."""
@@ -72,16 +72,16 @@ class Writer(MessageWriter):
     def finish(self) -> bytes:
         """Return everything written; more may follow."""
         self._written = gathered(self._written)
-        newest = self._trim(self._latest)
+        newest = self._trim_trailing_blanks(self._latest)
         return b",".join([*self._written, *([] if newest is None else [_bytes(newest)])])
 
-    def system(self, messages: list[SystemMessage]) -> str | list[Part] | None:
+    def write_system(self, messages: list[SystemMessage]) -> str | list[Part] | None:
         """Return the system prompt that the first messages make up."""
         parts: list[Part] = []
         forms = [form_of(message, NAME) for message in messages]
         for position, message in enumerate(messages):
             self.losses.place = f"messages[{position}]"
-            parts += self._blocks.parts(message.content)
+            parts += self._blocks.write_user_blocks(message.content)
             if extras_of(message, NAME, self.losses).keys() - {FORM}:
                 self.losses.note(LossCode.EXTRAS, "left out members that a prompt has no place for")
         return content_of(parts, forms[0] if forms else {}) or None
@@ -91,7 +91,7 @@ class Writer(MessageWriter):
     def _add_system(self, message: SystemMessage) -> None:
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
-        parts = self._blocks.parts(message.content)
+        parts = self._blocks.write_user_blocks(message.content)
         if form.get(IN_MESSAGES):
             self._write("system", content_of(parts, form), extras)
         else:
@@ -102,18 +102,18 @@ class Writer(MessageWriter):
         first = message.content[0]
         if isinstance(first, Opaque) and first.kind == MESSAGE:
             if is_sendable(first, NAME, self.losses, at=".content[0]"):
-                self._put(first.raw.encode())
+                self._append(first.raw.encode())
             return
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
-        content = content_of(self._blocks.parts(message.content), form)
+        content = content_of(self._blocks.write_user_blocks(message.content), form)
         self._write("user", content, extras, joins=form.get(JOINS, self._follows_result))
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
-        parts = self._blocks.assistant_parts(message.content)
-        self._keeps_end = bool(message.content) and AS_IT_WAS in form_of(message.content[-1], NAME)
+        parts = self._blocks.write_assistant_blocks(message.content)
+        self._keeps_trailing_blanks = bool(message.content) and AS_IT_WAS in form_of(message.content[-1], NAME)
         self._write("assistant", content_of(parts, form), extras)
 
     def _add_result(self, message: ToolResultMessage) -> None:
@@ -125,7 +125,7 @@ class Writer(MessageWriter):
         }
         if message.is_error or "is_error" in form:
             members["is_error"] = message.is_error
-        parts = self._blocks.parts(message.content)
+        parts = self._blocks.write_user_blocks(message.content)
         if parts or form.get("content") == PARTS:
             members["content"] = content_of(parts, form)
         elif message.is_error and form.get("content") != ABSENT and "content" not in extras:
@@ -146,19 +146,19 @@ class Writer(MessageWriter):
             latest["content"] = [*parts_of(latest["content"]), *parts_of(content)]
             latest |= extras
         else:
-            self._put({"role": role, **extras, "content": content})
+            self._append({"role": role, **extras, "content": content})
 
-    def _put(self, message: dict[str, Any] | bytes) -> None:
+    def _append(self, message: dict[str, Any] | bytes) -> None:
         if self._latest is not None:
             self._written.append(_bytes(self._latest))
         self._latest = message
 
-    def _trim(self, message: dict[str, Any] | bytes | None) -> dict[str, Any] | bytes | None:
+    def _trim_trailing_blanks(self, message: dict[str, Any] | bytes | None) -> dict[str, Any] | bytes | None:
         """Cut blanks off the end of a turn that the model is to go on with: they are refused."""
-        if self._trimmed is not None:
-            self.losses.found.remove(self._trimmed)  # the turn is not the last one any more
-            self._trimmed = None
-        if not isinstance(message, dict) or message["role"] != "assistant" or self._keeps_end:
+        if self._trim_loss is not None:
+            self.losses.found.remove(self._trim_loss)  # the turn is not the last one any more
+            self._trim_loss = None
+        if not isinstance(message, dict) or message["role"] != "assistant" or self._keeps_trailing_blanks:
             return message
         parts = parts_of(message["content"])
         last = parts[-1]
@@ -168,7 +168,7 @@ class Writer(MessageWriter):
         if text == last["text"]:
             return message
         self.losses.note(LossCode.BLANK, "left out the blanks at the end")
-        self._trimmed = self.losses.found[-1]
+        self._trim_loss = self.losses.found[-1]
         if isinstance(message["content"], str):
             return message | {"content": text}
         return message | {"content": [*parts[:-1], last | {"text": text}]}

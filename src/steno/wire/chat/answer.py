@@ -46,7 +46,7 @@ def decode_response(
     turn = _Turn()
     events: list[Event] = []
     turn.read(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
-    if not turn.has_spoken:
+    if not turn.has_message:
         raise ProtocolError(f"{NAME}: not as expected: an assistant message")
     if not turn.is_finished:  # it is whole, whether it says so or not
         events.append(Finished(StopReason.END_TURN, usage=turn.usage))
@@ -61,15 +61,15 @@ class StreamDecoder(BaseDecoder):
         """Start a new answer. `provider` and `model` are there as in every wire."""
         turn = _Turn()
         super().__init__(LineSplitter(), turn.read)
-        self._turn = turn
+        self._response = turn
 
     @property
     def envelope(self) -> dict[str, Any]:
         """What was said beside the message."""
-        return self._turn.envelope
+        return self._response.envelope
 
     def _finish(self, events: list[Event]) -> None:
-        if not self._turn.is_finished:
+        if not self._response.is_finished:
             raise cut_short()
 
 
@@ -78,7 +78,7 @@ class _Turn:
     """One answer as it is read."""
 
     def __init__(self) -> None:
-        self.has_spoken = False
+        self.has_message = False
         self.is_finished = False
         self._call_count = 0
         self.usage: Usage | None = None
@@ -95,7 +95,7 @@ class _Turn:
             delta = text_with_halves(payload, "arguments_delta")
             said.arguments_delta = delta or said.arguments_delta
         if said.rest is not None:
-            self._read_unnamed(mended, said.rest, events)
+            self._read_unknown(mended, said.rest, events)
         if said.role is not None and said.role.lower() != "assistant":
             raise ProtocolError(f"{NAME}: not as expected: the role of an answer is assistant")
         if said.content:
@@ -107,7 +107,7 @@ class _Turn:
             self.envelope |= {name: text for name, text in about.items() if text is not None}
         for call in said.tool_calls or ():
             self._read_call(call, events)
-        self.has_spoken = self.has_spoken or said.role is not None or bool(events)
+        self.has_message = self.has_message or said.role is not None or bool(events)
         if said.usage is not None:
             self.usage = usage_of(said.usage)
             self.envelope["usage"] = plain(said.usage)
@@ -130,7 +130,7 @@ class _Turn:
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
-    def _read_unnamed(self, payload: bytes, rest: Rest, events: list[Event]) -> None:
+    def _read_unknown(self, payload: bytes, rest: Rest, events: list[Event]) -> None:
         """Look for an error, and for content in parts; keep all else."""
         if is_error(rest.get("error")):
             raise decode_error(200, payload)

@@ -45,7 +45,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     if data.lstrip()[:1] in ("[", b"["):
         messages: list[Raw] | None = elements(data, "request")
         body = Members(b"{}", "request")
-        body.note("body", "list")
+        body.note_form("body", "list")
     else:
         body = Members(data, "request")
         messages = body.take_list("messages")
@@ -62,7 +62,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 def _settings(body: Members) -> dict[str, Any]:
     found = {"model": take_model(body)} | take_settings(body, limit="max_tokens", stop="stop")
-    if body.look("tool_choice", str):
+    if body.peek("tool_choice", str):
         found["tool_choice"] = body.take("tool_choice", str)
     return found
 
@@ -89,7 +89,7 @@ def _tool(raw: Raw) -> ToolDefinition | None:
     if tool is None:
         return None
     if strict is not (None if tool.strict else False):
-        members.note("strict", "absent" if strict is None else strict)
+        members.note_form("strict", "absent" if strict is None else strict)
     return msgspec.structs.replace(tool, extras=members.extras(NAME))
 
 
@@ -105,9 +105,9 @@ class _History:
 
     def read(self, raw: Raw, place: str) -> Message:
         """Read a message; one that our vocabulary cannot say is kept whole."""
-        return read_or_keep(raw, place, NAME, self._read)
+        return read_or_keep(raw, place, NAME, self._read_message)
 
-    def _read(self, members: Members) -> Message | None:
+    def _read_message(self, members: Members) -> Message | None:
         role = members.take("role", str) or ""
         kind = _ROLES.get(role.lower(), "")
         if role != kind:
@@ -122,41 +122,41 @@ class _History:
             case "user":
                 return UserMessage(_content(members), extras=members.extras(NAME))
             case "assistant":
-                return self._assistant(members)
+                return self._read_assistant(members)
             case "tool":
                 return _result(members)
             case _:
                 return None
 
-    def _assistant(self, members: Members) -> AssistantMessage:
+    def _read_assistant(self, members: Members) -> AssistantMessage:
         calls = members.take_list("tool_calls")
         if calls == []:
             members.put_back("tool_calls", [])
         blocks = _content(members, is_empty_text=not calls)
-        made = [self._call(raw) for raw in calls or ()]
+        made = [self._read_call(raw) for raw in calls or ()]
         return AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
 
-    def _call(self, raw: Raw) -> AnyToolCall:
+    def _read_call(self, raw: Raw) -> AnyToolCall:
         """Read a call, also one with a `function` inside."""
         members = inner = Members(raw, "call")
         if "function" in members and "name" not in members:
             inner = Members(members.take("function", Raw) or b"null", "call")
-            members.note("function", "inside")
+            members.note_form("function", "inside")
         name = inner.take("name", str)
         if name is None:
             raise InvalidRequest("call: has no name")
         if not name:
-            members.note("name", name)
-        id = members.take("id", str) if members.look("id", str) else None
+            members.note_form("name", name)
+        id = members.take("id", str) if members.peek("id", str) else None
         if id is None:
-            members.note("id", "absent")  # or null, or empty, which stays among the members
+            members.note_form("id", "absent")  # or null, or empty, which stays among the members
             id = self._new_ids.make()
         arguments, form = take_arguments(inner)
         call = build_call(id, name, arguments)
         if isinstance(call, InvalidToolCall):
             form = form or "raw"
         if form is not None:
-            members.note("arguments", form)
+            members.note_form("arguments", form)
         kept = None if inner is members else inner.extras(NAME)
         if kept is not None:
             members.put_back("function", kept[NAME])
@@ -173,7 +173,7 @@ _ROLES: Final = {
 
 
 def _result(members: Members) -> ToolResultMessage:
-    has_failed = members.look("is_error", bool) is True
+    has_failed = members.peek("is_error", bool) is True
     if has_failed:
         members.take("is_error", bool)
     return ToolResultMessage(
@@ -190,16 +190,16 @@ def _content(members: Members, *, is_empty_text: bool = True) -> tuple[Text | Op
     if text is not None:
         if text or is_empty_text:
             return (Text(text),)
-        members.note("content", "empty")
+        members.note_form("content", "empty")
         return ()
     parts = members.take_list("content")
     if parts is not None:
-        members.note("content", "parts")
+        members.note_form("content", "parts")
         return tuple(map(_part, parts))
     if "content" not in members:
-        members.note("content", "absent")
+        members.note_form("content", "absent")
     elif text_of(members.take("content", Raw) or b"") == "null":
-        members.note("content", "null")
+        members.note_form("content", "null")
     else:
         raise InvalidRequest("message: content must be text")
     return ()

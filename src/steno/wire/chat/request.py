@@ -106,7 +106,7 @@ def _tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
 class _Writer(ListWriter):
     """Writes one object for each message."""
 
-    def _say(self, message: SystemMessage | UserMessage) -> None:
+    def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
         first = message.content[0]
         if isinstance(first, Opaque) and first.kind == MESSAGE:
             if is_sendable(first, NAME, self.losses, at=".content[0]"):
@@ -114,22 +114,22 @@ class _Writer(ListWriter):
             return
         self._write(message, {"role": message.role.value})
 
-    def _assistant(self, message: AssistantMessage) -> None:
+    def _add_assistant(self, message: AssistantMessage) -> None:
         calls: list[dict[str, Any]] = []
         is_moved = False
         for number, block in enumerate(message.content):
             if isinstance(block, AnyToolCall):
-                calls.append(self._call(block, f".content[{number}]"))
+                calls.append(self._write_call(block, f".content[{number}]"))
             else:
                 is_moved = is_moved or bool(calls)
         if is_moved:
             self.losses.note(LossCode.ORDER, "the calls stand behind the text")
         self._write(message, {"role": "assistant"}, {"tool_calls": calls} if calls else {})
 
-    def _call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
+    def _write_call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
         extras = extras_of(call, NAME, self.losses, at=at)
         form = take_form(extras)
-        self._drop_seal(call, at)
+        self._note_seal_loss(call, at)
         name: str = (
             form["name"] if "name" in form else call_name(call, ANY_NAME, self.losses, at=at)
         )
@@ -140,7 +140,7 @@ class _Writer(ListWriter):
             inner = {"function": merge_extras(inner, told, self.losses, at=at)}
         return merge_extras(members | inner, extras, self.losses, at=at)
 
-    def _result(self, message: ToolResultMessage) -> None:
+    def _add_result(self, message: ToolResultMessage) -> None:
         members: dict[str, Any] = {"role": "tool", "tool_call_id": message.tool_call_id}
         if message.is_error and message.outcome is not Outcome.ERROR:
             self.losses.note(
@@ -156,22 +156,22 @@ class _Writer(ListWriter):
         extras = extras_of(message, NAME, self.losses)
         form: str | None = take_form(extras).get("content")
         is_model = isinstance(message, AssistantMessage)
-        parts = self._parts(message)
+        parts = self._write_parts(message)
         if form == "parts" or any(isinstance(part, Raw) for part in parts):
             content: dict[str, Any] = {"content": parts}
         elif parts:
-            content = {"content": self._join(parts, "" if is_model else _BETWEEN_TEXTS)}
+            content = {"content": self._join_texts(parts, "" if is_model else _BETWEEN_TEXTS)}
         else:
             content = _NOTHING.get(form or "", {} if is_model else {"content": ""})
         self._written.append(dump(head | content | (tail or {}) | extras))
 
-    def _parts(self, message: Message) -> list[Part]:
+    def _write_parts(self, message: Message) -> list[Part]:
         parts: list[Part] = []
         for number, block in enumerate(message.content):
             at = f".content[{number}]"
             match block:
                 case Text():
-                    self._drop_seal(block, at)
+                    self._note_seal_loss(block, at)
                     extras = extras_of(block, NAME, self.losses, at=at)
                     part = {"type": "text", "text": block.text}
                     parts.append(merge_extras(part, extras, self.losses, at=at))
@@ -181,7 +181,7 @@ class _Writer(ListWriter):
                     part = {"type": "text", "text": text}
                     parts.append(merge_extras(part, extras, self.losses, at=at))
                 case Thinking():
-                    self._drop_seal(block, at)
+                    self._note_seal_loss(block, at)
                     self.losses.note(LossCode.THINKING, "left out what the model thought", at=at)
                 case Image():
                     self.losses.note(LossCode.IMAGE, "left out: there is text and no more", at=at)
@@ -194,7 +194,7 @@ class _Writer(ListWriter):
                     assert_never(block)
         return parts
 
-    def _join(self, parts: list[Part], separator: str) -> str:
+    def _join_texts(self, parts: list[Part], separator: str) -> str:
         """Make one text of several."""
         texts = [part for part in parts if isinstance(part, dict)]
         if len(texts) > 1:
@@ -203,6 +203,6 @@ class _Writer(ListWriter):
             self.losses.note(LossCode.EXTRAS, "left out: a text has no members here")
         return separator.join([text["text"] for text in texts])
 
-    def _drop_seal(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
+    def _note_seal_loss(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
         if block.seal is not None:
             self.losses.note(LossCode.SEAL, "left out the seal of another model", at=at)

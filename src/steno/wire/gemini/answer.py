@@ -82,7 +82,7 @@ def decode_response(
     turn = _Turn(provider, model)
     events: list[Event] = []
     turn.read(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
-    if not turn.has_said_anything:
+    if not turn.has_response:
         raise ProtocolError(f"{NAME}: an answer has candidates, or says why not")
     turn.finish(events)
     return assemble(events)
@@ -96,27 +96,27 @@ class StreamDecoder(BaseDecoder):
         """Start a new answer. `provider` and `model` are whom seals will be for."""
         turn, pieces = _Turn(provider, model), AnswerSplitter()
         super().__init__(pieces, turn.read)
-        self._turn = turn
-        self._pieces = pieces
+        self._response = turn
+        self._payloads = pieces
 
     @property
     def envelope(self) -> dict[str, Any]:
         """What the provider said about its answer, beside the message."""
-        return self._turn.envelope
+        return self._response.envelope
 
     @property
     def usage(self) -> Usage | None:
         """What was counted so far: every chunk tells it."""
-        return self._turn.usage
+        return self._response.usage
 
     def _finish(self, events: list[Event]) -> None:
         # There is no last event: a turn is over if a reason was given and nothing is half there.
-        if self._pieces.is_cut or not self._turn.has_ended:
+        if self._payloads.is_cut or not self._response.has_ended:
             raise cut_short()
-        self._turn.finish(events)
+        self._response.finish(events)
 
     def _abandon(self, events: list[Event]) -> None:
-        self._turn.abandon(events)
+        self._response.abandon(events)
 
 
 @final
@@ -130,26 +130,26 @@ class _Turn:
         self._block_reason: str | None = None
         self._usage: Raw = ABSENT
         self._index = -1
-        self._growing: type[Text | Thinking] | None = None
+        self._growing_kind: type[Text | Thinking] | None = None
         """What the block at the index is, if more may be added to it."""
         self._calls = CallReader()
-        self._names: dict[str, str] = {}
+        self._identity: dict[str, str] = {}
         """Who answers, and which answer it is."""
-        self._is_named = False
+        self._has_identity = False
         """Whether they are told; the first chunk may be about the prompt alone."""
         self._has_candidates = False
-        self._about = Gathered(retold={*_SOURCES, _FEEDBACK})
+        self._metadata = Gathered(retold={*_SOURCES, _FEEDBACK})
         self._ratings: Raw = ABSENT
-        self._others: list[Raw] = []
+        self._other_candidates: list[Raw] = []
 
     @property
-    def has_said_anything(self) -> bool:
+    def has_response(self) -> bool:
         """Whether this is an answer at all."""
         return bool(
             self._has_candidates
-            or "modelVersion" in self._names
+            or "modelVersion" in self._identity
             or self._usage
-            or _FEEDBACK in self._about
+            or _FEEDBACK in self._metadata
         )
 
     @property
@@ -160,12 +160,12 @@ class _Turn:
     @property
     def envelope(self) -> dict[str, Any]:
         """Everything that was said about the answer."""
-        found: dict[str, Any] = self._names | self._about.whole()
+        found: dict[str, Any] = self._identity | self._metadata.merged()
         for name, latest in (("safetyRatings", self._ratings), ("usageMetadata", self._usage)):
             if latest:
                 found[name] = value_of(latest)
-        if self._others:
-            found["other_candidates"] = [value_of(raw) for raw in self._others]
+        if self._other_candidates:
+            found["other_candidates"] = [value_of(raw) for raw in self._other_candidates]
         return found
 
     def read(self, payload: bytes, events: list[Event]) -> None:
@@ -177,8 +177,8 @@ class _Turn:
             if payload.startswith(b"[DONE]"):
                 return  # some proxies end every stream like OpenAI's
             answer, payload = self._read_unusual(payload)
-        if not self._is_named:
-            self._name(answer)
+        if not self._has_identity:
+            self._read_identity(answer)
         if answer.usage_metadata and says_anything(answer.usage_metadata):
             self._usage = answer.usage_metadata
         if answer.prompt_feedback:
@@ -206,9 +206,9 @@ class _Turn:
                 ):
                     self._read_part(part, events)
                 elif text:
-                    if self._growing is not Text:
+                    if self._growing_kind is not Text:
                         self._index += 1
-                        self._growing = Text
+                        self._growing_kind = Text
                     events.append(TextDelta(self._index, text))
         if candidate.safety_ratings and says_anything(candidate.safety_ratings):
             self._ratings = candidate.safety_ratings  # at most one of a kind: the latest hold
@@ -219,7 +219,7 @@ class _Turn:
             or candidate.avg_logprobs is not None
             or candidate.token_count is not None
         ):
-            self._read_about(candidate)
+            self._read_metadata(candidate)
 
     @property
     def usage(self) -> Usage | None:
@@ -235,7 +235,7 @@ class _Turn:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
         # Its JSON would be valid at any time: nobody may run what was to go on.
         self._calls.finish(events, is_whole=reason is StopReason.END_TURN)
-        sources = self._about.whole(_SOURCES)
+        sources = self._metadata.merged(_SOURCES)
         if sources:
             # Contents of a request have no place for them: they are kept, and not sent.
             events.append(ExtrasAdded(None, {NAME: {FORM: sources}}))
@@ -259,35 +259,35 @@ class _Turn:
         rest = answer.rest or {}
         if is_error(rest.get("error")):
             raise decode_error(200, mended)
-        self._about.add(rest)
+        self._metadata.add(rest)
         for candidate in answer.candidates:
             if candidate.content is not None:
-                self._about.add(candidate.content.rest)
+                self._metadata.add(candidate.content.rest)
         return answer, mended
 
-    def _name(self, answer: Answer) -> None:
+    def _read_identity(self, answer: Answer) -> None:
         for name, value in (
             ("modelVersion", answer.model_version),
             ("responseId", answer.response_id),
             ("createTime", answer.create_time),
         ):
             if value:
-                self._names.setdefault(name, value)
-        self._is_named = self._names.keys() >= {"modelVersion", "responseId"}
+                self._identity.setdefault(name, value)
+        self._has_identity = self._identity.keys() >= {"modelVersion", "responseId"}
 
     def _read_feedback(self, feedback: Raw) -> None:
         if bytes(feedback) != b"null":
-            self._about.add({_FEEDBACK: feedback})
+            self._metadata.add({_FEEDBACK: feedback})
             self._block_reason = block_reason_of(feedback) or self._block_reason
 
     def _choose(self, candidates: list[Candidate], payload: bytes) -> Candidate | None:
         """Return the first candidate, if this chunk holds it; keep the others for the record."""
         chosen = next((n for n, found in enumerate(candidates) if found.index == 0), None)
         everyone = msgspec.json.decode(payload, type=_Everyone).candidates
-        self._others += [other for n, other in enumerate(everyone) if n != chosen]
+        self._other_candidates += [other for n, other in enumerate(everyone) if n != chosen]
         return None if chosen is None else candidates[chosen]
 
-    def _read_about(self, candidate: Candidate) -> None:
+    def _read_metadata(self, candidate: Candidate) -> None:
         """Read why the candidate ended, and what is known about it: sources, ratings."""
         if candidate.finish_reason:
             self._stop_reason = str(candidate.finish_reason)
@@ -297,14 +297,14 @@ class _Turn:
             ("tokenCount", candidate.token_count),
         ):
             if value is not None:
-                self._about.add({name: Raw(msgspec.json.encode(value))})
-        self._about.add(candidate.rest)
+                self._metadata.add({name: Raw(msgspec.json.encode(value))})
+        self._metadata.add(candidate.rest)
 
     # -- parts -------------------------------------------------------------------------------
 
     def _target(self) -> Target:
         """Return whom seals are for: the model as it was asked for, else as it calls itself."""
-        model = self._names.get("modelVersion", "") if self._model is None else self._model
+        model = self._identity.get("modelVersion", "") if self._model is None else self._model
         return Target(self._provider, NAME, model)
 
     def _read_part(self, part: Part, events: list[Event]) -> None:
@@ -314,43 +314,43 @@ class _Turn:
                 self._read_call(part.function_call, part, events)
             elif part.text is None and part.rest is not None:
                 self._index += 1
-                self._growing = None
+                self._growing_kind = None
                 events.append(BlockAdded(self._index, block_of(_whole(part), self._target())))
             elif part.text or part.thought_signature or part.rest:
-                self._read_words(part, events)
+                self._read_text(part, events)
         except (*NOT_AS_EXPECTED, InvalidRequest) as exc:  # what is kept as text was not read yet
             raise ProtocolError(f"{NAME}: {explain(exc)}") from None
 
-    def _read_words(self, part: Part, events: list[Event]) -> None:
+    def _read_text(self, part: Part, events: list[Event]) -> None:
         kind: type[Text | Thinking] = Thinking if part.thought else Text
         # What is sealed must come back as it was: it is neither continued nor appended.
         stands_alone = bool(part.thought_signature) or part.rest is not None
-        if stands_alone or self._growing is not kind:
+        if stands_alone or self._growing_kind is not kind:
             self._index += 1
-        self._growing = None if stands_alone else kind
+        self._growing_kind = None if stands_alone else kind
         if kind is Thinking:
             events.append(ThinkingDelta(self._index, part.text or ""))
         elif part.text:
             events.append(TextDelta(self._index, part.text))
         extras = {FORM: {"text": "absent"}} if part.text is None else {}
-        self._complete(self._index, part, extras | self._beside(part), events)
+        self._add_seal_and_extras(self._index, part, extras | self._read_part_extras(part), events)
 
     def _read_call(self, function: Function, part: Part, events: list[Event]) -> None:
-        extras = self._calls.go_on(function, events)
+        extras = self._calls.continue_call(function, events)
         if extras is None:
             self._index += 1
-            self._growing = None
+            self._growing_kind = None
             unproven = None if part.thought_signature else self._target().model
             extras = self._calls.begin(self._index, function, unproven, events)
         if part.thought:
             extras["thought"] = True
         if part.text:
             extras["text"] = part.text
-        extras = self._calls.extend(extras | self._beside(part))
-        self._complete(self._calls.index, part, extras, events)
+        extras = self._calls.add_extras(extras | self._read_part_extras(part))
+        self._add_seal_and_extras(self._calls.index, part, extras, events)
         self._calls.end(function, events)
 
-    def _complete(
+    def _add_seal_and_extras(
         self, index: int, part: Part, extras: dict[str, Any], events: list[Event]
     ) -> None:
         """Add the seal of a block, and what else came with it."""
@@ -359,11 +359,11 @@ class _Turn:
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
-    def _beside(self, part: Part) -> dict[str, Any]:
+    def _read_part_extras(self, part: Part) -> dict[str, Any]:
         """Return what else came with a block."""
         rest = part.rest or {}
         if FORM in rest:  # a name of ours, which would mean something here
-            self._about.add({FORM: rest.pop(FORM)})
+            self._metadata.add({FORM: rest.pop(FORM)})
         return parsed_extras(rest)
 
 
@@ -394,4 +394,4 @@ def _restore_halves(payload: bytes, answer: Answer) -> None:
 def _with_halves(mended: str | None, halves: Halves, *path: str | int) -> str | None:
     if mended is None or _MENDED not in mended:
         return mended
-    return halves.at(*path) or mended
+    return halves.text_at(*path) or mended

@@ -50,26 +50,26 @@ class BlockWriter:
     def __init__(self, target: Target, losses: Losses) -> None:
         self._target = target
         self._losses = losses
-        self.asked: dict[str, tuple[str | None, str]] = {}
+        self.sent_calls: dict[str, tuple[str | None, str]] = {}
         """The ids and names under which calls were sent, by the ids that we have for them."""
-        self.anonymous = Anonymous(losses)
+        self.anonymous_calls = Anonymous(losses)
 
-    def extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], Form]:
+    def read_extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], Form]:
         """Return the members that a value has for this wire, and how it was written."""
         extras = extras_of(value, NAME, self._losses, at=at)
         form = take_form(extras)
         return extras, form
 
-    def text(self, block: Text, at: str) -> Part:
+    def write_text(self, block: Text, at: str) -> Part:
         """Write what a user or a system prompt says."""
-        extras, form = self.extras(block, at)
-        self._signature(block.seal, at)
+        extras, form = self.read_extras(block, at)
+        self._write_signature(block.seal, at)
         return spell({"text": block.text}, form) | extras
 
-    def words(self, block: Text | Thinking, at: str) -> list[Part]:
+    def write_assistant_text(self, block: Text | Thinking, at: str) -> list[Part]:
         """Write what a model says or thinks; what says nothing and proves nothing is left out."""
-        extras, form = self.extras(block, at)
-        signature = self._signature(block.seal, at)
+        extras, form = self.read_extras(block, at)
+        signature = self._write_signature(block.seal, at)
         if not block.text and not signature and not extras and "text" not in form:
             return []
         part: dict[str, Any] = {} if form.get("text") == "absent" else {"text": block.text}
@@ -77,10 +77,10 @@ class BlockWriter:
             part["thought"] = True
         return [spell(part | signature, form) | extras]
 
-    def call(self, call: AnyToolCall, at: str, *, is_first: bool) -> Part:
+    def write_call(self, call: AnyToolCall, at: str, *, is_first: bool) -> Part:
         """Write a call; the first of a step has to be signed."""
-        extras, form = self.extras(call, at)
-        signature = self._signature(call.seal, at)
+        extras, form = self.read_extras(call, at)
+        signature = self._write_signature(call.seal, at)
         is_signed = signature or SIGNATURE in extras or snake_case(SIGNATURE) in extras
         # A signature may have come later than the first of a call, and thus than that note.
         is_as_made = call.seal is None and form.get("unsigned") == self._target.model
@@ -90,16 +90,16 @@ class BlockWriter:
         name: str | None = (
             form["name"] if "name" in form else call_name(call, LEGAL_NAME, self._losses, at=at)
         )
-        self.asked[call.id] = id, name or ""
+        self.sent_calls[call.id] = id, name or ""
         if id is None:
-            self.anonymous.ask(call.id, name or "")
+            self.anonymous_calls.add_call(call.id, name or "")
         inner = {key: value for key, value in (("id", id), ("name", name)) if value is not None}
-        inner |= self._arguments(call, form, at)
+        inner |= self._write_arguments(call, form, at)
         return spell({CALL: inner | take_inner(extras, CALL)} | signature, form) | extras
 
-    def image(self, block: Image, at: str) -> list[Part]:
+    def write_image(self, block: Image, at: str) -> list[Part]:
         """Write an image, if it can be reached."""
-        extras, form = self.extras(block, at)
+        extras, form = self.read_extras(block, at)
         name, inner = "", dict[str, Any]()
         if isinstance(block.source, ImageData):
             encode = base64.urlsafe_b64encode if "base64" in form else base64.b64encode
@@ -112,31 +112,31 @@ class BlockWriter:
         if block.mime_type is not None:
             inner["mimeType"] = block.mime_type
         if not self._is_signed_for_target(form):
-            self._take_signature(extras, at)
+            self._drop_signature(extras, at)
         return [spell({name: spell(inner, form) | take_inner(extras, name)}, form) | extras]
 
-    def reference(self, block: FileReference | Resource, at: str) -> dict[str, Any]:
+    def write_reference(self, block: FileReference | Resource, at: str) -> dict[str, Any]:
         """Write what was to be resolved; the bytes of a resource are sent as they are."""
-        self.extras(block, at)
+        self.read_extras(block, at)
         if isinstance(block, Resource) and block.data is not None and block.mime_type is not None:
             data = base64.b64encode(block.data).decode()
             return {"inlineData": {"mimeType": block.mime_type, "data": data}}
         return {"text": reference_text(block, self._losses, at=at)}
 
-    def opaque(self, block: Opaque, at: str) -> list[Part]:
+    def write_opaque(self, block: Opaque, at: str) -> list[Part]:
         """Write a part that we have no name for, if it is one of this protocol."""
         if not is_sendable(block, NAME, self._losses, at=at):
             return []
-        _, form = self.extras(block, at)
+        _, form = self.read_extras(block, at)
         if self._is_signed_for_target(form):
             return [Raw(block.raw.encode())]
         members: dict[str, Any] = dict(read_members(block.raw, NAME))
-        self._take_signature(members, at)
+        self._drop_signature(members, at)
         return [members]
 
     # -- seals -------------------------------------------------------------------------------
 
-    def _signature(self, seal: Seal | None, at: str) -> dict[str, Any]:
+    def _write_signature(self, seal: Seal | None, at: str) -> dict[str, Any]:
         if seal is None:
             return {}
         if self._target.accepts(seal):
@@ -149,14 +149,14 @@ class BlockWriter:
         target = [self._target.provider, self._target.model]
         return bool(form.get("signed", target) == target)
 
-    def _take_signature(self, members: dict[str, Any], at: str) -> None:
+    def _drop_signature(self, members: dict[str, Any], at: str) -> None:
         self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
         members.pop(SIGNATURE, None)
         members.pop(snake_case(SIGNATURE), None)
 
     # -- calls -------------------------------------------------------------------------------
 
-    def _arguments(self, call: AnyToolCall, form: Form, at: str) -> dict[str, Any]:
+    def _write_arguments(self, call: AnyToolCall, form: Form, at: str) -> dict[str, Any]:
         match form.get("args", "object"):
             case "absent":
                 return {}

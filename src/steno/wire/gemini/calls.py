@@ -34,22 +34,22 @@ class CallReader:
         self._ids: set[str] | None = None
         """The ids so far; None before the first call."""
         self._partial: _Partial | None = None
-        self._places = _Places()
+        self._tree = _Places()
         self.index = -1
         """Of the latest call."""
 
-    def go_on(self, function: Function, events: list[Event]) -> dict[str, Any] | None:
+    def continue_call(self, function: Function, events: list[Event]) -> dict[str, Any] | None:
         """Read more of the call before; return what is new in its extras, None if it is another."""
         partial = self._partial
         if partial is None:
             return None
-        if partial.is_other_than(function):
+        if partial.is_different_call(function):
             self.finish(events)
             return None
         late_id = function.id if not partial.id else None
         late_name = function.name if not partial.name else None
         partial.id, partial.name = partial.id or late_id, partial.name or late_name
-        claimed = self._claim(late_id)
+        claimed = self._claim_id(late_id)
         if claimed or late_name:
             events.append(ToolCallDelta(partial.index, claimed, late_name))
         partial.feed(function)
@@ -63,7 +63,7 @@ class CallReader:
         form: dict[str, Any] = {}
         if self._ids is None and model is not None:
             form["unsigned"] = model
-        id = self._claim(function.id)
+        id = self._claim_id(function.id)
         if id is None:
             form["id"] = function.id  # ours will get one that is not to be sent
         arguments = text_of(function.args)
@@ -76,13 +76,13 @@ class CallReader:
             form["args"] = "absent"
         events.append(ToolCallDelta(index, id, function.name, arguments))
         if is_partial:
-            self._partial = _Partial(index, function, self._places)
+            self._partial = _Partial(index, function, self._tree)
             self._partial.feed(function)
         return _extras_of(function) | ({FORM: form} if form else {})
 
-    def extend(self, extras: dict[str, Any]) -> dict[str, Any]:
+    def add_extras(self, extras: dict[str, Any]) -> dict[str, Any]:
         """Take extras of the latest call; return those to tell now. Others wait for its end."""
-        return extras if self._partial is None else self._partial.extend(extras)
+        return extras if self._partial is None else self._partial.add_extras(extras)
 
     def end(self, function: Function, events: list[Event]) -> None:
         """End the latest call, unless there is more of it to come."""
@@ -94,17 +94,17 @@ class CallReader:
     def finish(self, events: list[Event], *, is_whole: bool = True) -> None:
         """End the call that came in fragments, if one is open; unless it is whole, it stays so."""
         if self._partial is not None:
-            self._partial.tell(events, is_whole=is_whole)
+            self._partial.add_events(events, is_whole=is_whole)
             events.append(ToolCallEnd(self._partial.index))
             self._partial = None
 
     def abandon(self, events: list[Event]) -> None:
         """Tell what is known of the call that came in fragments, if one will never end."""
         if self._partial is not None:
-            self._partial.tell(events, is_whole=False)
+            self._partial.add_events(events, is_whole=False)
             self._partial = None
 
-    def _claim(self, id: str | None) -> str | None:
+    def _claim_id(self, id: str | None) -> str | None:
         """Return an id if no other call of this turn has it."""
         if self._ids is None:
             self._ids = set()
@@ -129,18 +129,18 @@ class _Partial:
         self.index = index
         self.id = opening.id
         self.name = opening.name
-        self._places = places
+        self._tree = places
         self._extras: dict[str, Any] | None = None
         """All so far; None before those of the opening."""
         self._has_more_extras = False
         """Whether there are some that were not told yet."""
         self._arguments: dict[str, Any] = {}
-        self._open: set[Path] = set()
+        self._open_paths: set[Path] = set()
         """The paths of texts that go on in a later fragment."""
         self._is_understood = True
         """Whether all fragments were read to their end."""
 
-    def is_other_than(self, function: Function) -> bool:
+    def is_different_call(self, function: Function) -> bool:
         """Tell whether a call is another one: fragments go without a name, or repeat the id too."""
         is_same = function.id and function.id == self.id
         return bool(function.name and self.name and not is_same)
@@ -153,10 +153,10 @@ class _Partial:
             check_depth(found)  # it is written again
             self._arguments |= found
         for fragment in function.partial_args or ():
-            self._put(fragment)
+            self._put_fragment(fragment)
         self._is_understood = True
 
-    def extend(self, extras: dict[str, Any]) -> dict[str, Any]:
+    def add_extras(self, extras: dict[str, Any]) -> dict[str, Any]:
         """Take what stands beside a fragment; return it if it is the first and can be told."""
         if self._extras is None:
             self._extras = extras
@@ -166,7 +166,7 @@ class _Partial:
             self._has_more_extras = True  # told with each fragment, all would be told each time
         return {}
 
-    def tell(self, events: list[Event], *, is_whole: bool) -> None:
+    def add_events(self, events: list[Event], *, is_whole: bool) -> None:
         """Add what was not told yet: the arguments behind their first brace, and extras."""
         if self._has_more_extras:
             events.append(ExtrasAdded(self.index, {NAME: self._extras}))
@@ -174,23 +174,23 @@ class _Partial:
         if more := text[1 : None if is_whole and self._is_understood else -1]:
             events.append(ToolCallDelta(self.index, arguments_delta=more))
 
-    def _put(self, fragment: PartialArgument) -> None:
+    def _put_fragment(self, fragment: PartialArgument) -> None:
         if fragment == _EMPTY:
             return
         path = read_path(fragment.json_path)
         place: Any = self._arguments
         for step, following in itertools.pairwise(path):
-            place = self._places.enter(place, step, [] if isinstance(following, int) else {})
+            place = self._tree.enter(place, step, [] if isinstance(following, int) else {})
         is_told, value = _value_of(fragment)
-        was_open = path in self._open
+        was_open = path in self._open_paths
         kept = _get(place, path[-1]) if was_open else None
         if isinstance(value, str):
             kept = _grown(kept, value, is_open=bool(fragment.will_continue))
         elif is_told or not was_open:
             kept = value
-        self._places.set(place, path[-1], kept)
+        self._tree.set(place, path[-1], kept)
         goes_on = fragment.will_continue and isinstance(kept, str | _Growing)
-        (self._open.add if goes_on else self._open.discard)(path)
+        (self._open_paths.add if goes_on else self._open_paths.discard)(path)
 
 
 @final
@@ -234,7 +234,7 @@ class _Places:
     """Makes the places that the paths of one answer lead to, within bounds."""
 
     def __init__(self) -> None:
-        self._left_out = 0
+        self._skipped = 0
 
     def enter(self, place: Any, step: str | int, new: Any) -> Any:
         """Return the container at a step, made where there is none of that kind."""
@@ -249,8 +249,8 @@ class _Places:
         if isinstance(place, dict):
             place[str(step)] = value
         elif isinstance(step, int):
-            self._left_out += max(0, step - len(place))
-            if self._left_out > _MOST_LEFT_OUT:
+            self._skipped += max(0, step - len(place))
+            if self._skipped > _MOST_LEFT_OUT:
                 rule = f"leave out more than {_MOST_LEFT_OUT} positions of lists"
                 raise ProtocolError(f"{NAME}: fragments of calls {rule}")
             place.extend([None] * (step + 1 - len(place)))

@@ -45,13 +45,13 @@ class ContentsWriter(MessageWriter):
         """Write one more message."""
         match message:
             case SystemMessage():
-                self._system(message)
+                self._add_system(message)
             case UserMessage():
-                self._user(message)
+                self._add_user(message)
             case AssistantMessage():
-                self._assistant(message)
+                self._add_assistant(message)
             case ToolResultMessage():
-                self._result(message)
+                self._add_result(message)
             case _:
                 assert_never(message)
         self._ends_in_result = isinstance(message, ToolResultMessage)
@@ -91,10 +91,10 @@ class ContentsWriter(MessageWriter):
 
     # -- messages ----------------------------------------------------------------------------
 
-    def _system(self, message: SystemMessage) -> None:
-        extras, form = self._blocks.extras(message)
+    def _add_system(self, message: SystemMessage) -> None:
+        extras, form = self._blocks.read_extras(message)
         texts = enumerate(message.content)
-        parts = [self._blocks.text(block, f".content[{number}]") for number, block in texts]
+        parts = [self._blocks.write_text(block, f".content[{number}]") for number, block in texts]
         if self._written or self._latest is not None:
             self.losses.note(LossCode.SYSTEM, "sent as the words of the user")
             self._write("user", parts, {}, {})
@@ -105,7 +105,7 @@ class ContentsWriter(MessageWriter):
             is_object = form.get("parts") == "object" and len(parts) == 1
             self.system = {**extras, "parts": parts[0] if is_object else parts}
 
-    def _user(self, message: UserMessage) -> None:
+    def _add_user(self, message: UserMessage) -> None:
         first = message.content[0]
         if isinstance(first, Opaque) and first.kind == MESSAGE:
             if is_sendable(first, NAME, self.losses, at=".content[0]"):
@@ -113,40 +113,40 @@ class ContentsWriter(MessageWriter):
                 self.count += 1
                 self._written.append(first.raw.encode())
             return
-        extras, form = self._blocks.extras(message)
+        extras, form = self._blocks.read_extras(message)
         parts: list[Part] = []
         for number, block in enumerate(message.content):
             at = f".content[{number}]"
             match block:
                 case Text():
-                    parts.append(self._blocks.text(block, at))
+                    parts.append(self._blocks.write_text(block, at))
                 case Image():
-                    parts += self._blocks.image(block, at)
+                    parts += self._blocks.write_image(block, at)
                 case FileReference() | Resource():
-                    parts.append(self._blocks.reference(block, at))
+                    parts.append(self._blocks.write_reference(block, at))
                 case Opaque():
-                    parts += self._blocks.opaque(block, at)
+                    parts += self._blocks.write_opaque(block, at)
                 case _:
                     assert_never(block)
         if parts:
             self._write("user", parts, extras, form)
 
-    def _assistant(self, message: AssistantMessage) -> None:
-        extras, form = self._blocks.extras(message)
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        extras, form = self._blocks.read_extras(message)
         parts: list[Part] = []
         is_first = True
         for number, block in enumerate(message.content):
             at = f".content[{number}]"
             match block:
                 case Text() | Thinking():
-                    parts += self._blocks.words(block, at)
+                    parts += self._blocks.write_assistant_text(block, at)
                 case ToolCall() | InvalidToolCall():
-                    parts.append(self._blocks.call(block, at, is_first=is_first))
+                    parts.append(self._blocks.write_call(block, at, is_first=is_first))
                     is_first = False
                 case Image():
-                    parts += self._blocks.image(block, at)
+                    parts += self._blocks.write_image(block, at)
                 case Opaque():
-                    parts += self._blocks.opaque(block, at)
+                    parts += self._blocks.write_opaque(block, at)
                 case _:
                     assert_never(block)
         if parts:
@@ -154,11 +154,11 @@ class ContentsWriter(MessageWriter):
         else:
             self.losses.note(LossCode.ORDER, "left out a turn that says nothing")
 
-    def _result(self, message: ToolResultMessage) -> None:
-        extras, form = self._blocks.extras(message)
-        texts, media = self._result_content(message)
-        self._blocks.anonymous.answer(message.tool_call_id)
-        known = self._blocks.asked.get(message.tool_call_id)
+    def _add_result(self, message: ToolResultMessage) -> None:
+        extras, form = self._blocks.read_extras(message)
+        texts, media = self._write_result_content(message)
+        self._blocks.anonymous_calls.add_result(message.tool_call_id)
+        known = self._blocks.sent_calls.get(message.tool_call_id)
         id, name = known or (message.tool_call_id, message.tool_name)
         members: dict[str, Any] = {
             "id": form.get("id", id),
@@ -173,7 +173,7 @@ class ContentsWriter(MessageWriter):
         content: dict[str, Any] = form.get("members", {})
         self._write("user", [part], content, form, joins=self._ends_in_result)
 
-    def _result_content(self, message: ToolResultMessage) -> tuple[list[str], list[Part]]:
+    def _write_result_content(self, message: ToolResultMessage) -> tuple[list[str], list[Part]]:
         """Return what goes into the response, and what stands beside it."""
         texts: list[str] = []
         media: list[Part] = []
@@ -184,15 +184,15 @@ class ContentsWriter(MessageWriter):
                     extras_of(block, NAME, self.losses, at=at)
                     texts.append(block.text)
                 case Image():
-                    media += self._blocks.image(block, at)
+                    media += self._blocks.write_image(block, at)
                 case FileReference() | Resource():
-                    part = self._blocks.reference(block, at)
+                    part = self._blocks.write_reference(block, at)
                     if "text" in part:
                         texts.append(part["text"])
                     else:
                         media.append(part)
                 case Opaque():
-                    media += self._blocks.opaque(block, at)
+                    media += self._blocks.write_opaque(block, at)
                 case _:
                     assert_never(block)
         return texts, media

@@ -72,8 +72,8 @@ def _tool_choice(body: Fields, tools: tuple[ToolDefinition, ...]) -> dict[str, A
     calling = config.take_object("functionCallingConfig")
     choice = None
     if calling is not None:
-        names = calling.look("allowedFunctionNames", list[str])
-        choice = _MODES.get(calling.look("mode", str) or "")
+        names = calling.peek("allowedFunctionNames", list[str])
+        choice = _MODES.get(calling.peek("mode", str) or "")
         if "allowedFunctionNames" in calling:
             known = {tool.original_name or tool.name: tool.name for tool in tools}
             is_one = choice == "required" and names is not None and len(names) == 1
@@ -89,7 +89,7 @@ def _tool_choice(body: Fields, tools: tuple[ToolDefinition, ...]) -> dict[str, A
 
 def _system(body: Fields) -> list[Message]:
     """Take the system instruction; it stays among the extras if it is more than text."""
-    raw = body.look("systemInstruction", Raw)
+    raw = body.peek("systemInstruction", Raw)
     if raw is None:
         return []
     try:

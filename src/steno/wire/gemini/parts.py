@@ -39,7 +39,7 @@ _FILES: Final = "https://generativelanguage.googleapis.com/"
 
 def take_seal(part: Fields, target: Target) -> Seal | None:
     """Take the signature of a part; what only stands for one stays where it is."""
-    data = part.look(SIGNATURE, str)
+    data = part.peek(SIGNATURE, str)
     if not data or data in _NO_SEALS:
         return None
     part.take(SIGNATURE, str)
@@ -49,7 +49,7 @@ def take_seal(part: Fields, target: Target) -> Seal | None:
 def words_of(raw: Raw, target: Target) -> Text | Thinking | None:
     """Read a part of the model's that is text or thinking, if only a seal of it."""
     part = Fields(raw, "part")
-    is_thought = part.look("thought", bool) is True
+    is_thought = part.peek("thought", bool) is True
     text = part.take("text", str)
     seal = take_seal(part, target)
     if text is None:
@@ -67,7 +67,7 @@ def words_of(raw: Raw, target: Target) -> Text | Thinking | None:
 def text_of_user(raw: Raw) -> Text | None:
     """Read a part that is text and says something."""
     part = Fields(raw, "part")
-    if part.look("thought", bool) is True:
+    if part.peek("thought", bool) is True:
         return None
     text = part.take("text", str)
     return None if text is None else Text(text, extras=part.extras())
@@ -84,7 +84,7 @@ def block_of(raw: Raw, target: Target | None = None) -> Image | Opaque:
 def opaque_of(raw: Raw, target: Target | None = None) -> Opaque:
     """Keep a part that we have no name for. Raises InvalidRequest if it is not an object."""
     part = Members(raw, "part")
-    form = _signed(part.look(SIGNATURE, str) or part.look(snake_case(SIGNATURE), str), target)
+    form = _signed(part.peek(SIGNATURE, str) or part.peek(snake_case(SIGNATURE), str), target)
     extras = {NAME: {FORM: form}} if form else None
     return Opaque(kind=_kind_of(raw), raw=part.raw, origin=NAME, extras=extras)
 
@@ -104,7 +104,7 @@ def _signed(signature: str | None, target: Target | None) -> dict[str, Any]:
 
 def _image_of(part: Fields, target: Target | None) -> Image | None:
     """Read an image; None for one that would not be written the same way, or was only thought."""
-    if part.look("thought", bool) is True:
+    if part.peek("thought", bool) is True:
         return None
     inline, file = part.take_object("inlineData"), part.take_object("fileData")
     inner = inline or file
@@ -129,7 +129,7 @@ def _image_of(part: Fields, target: Target | None) -> Image | None:
             return None
         source = ImageUrl(uri)
     part.put_back("inlineData" if inline is not None else "fileData", inner)
-    part.form |= _signed(part.look(SIGNATURE, str), target)
+    part.form |= _signed(part.peek(SIGNATURE, str), target)
     return Image(source=source, mime_type=mime_type, extras=part.extras())
 
 

@@ -32,38 +32,38 @@ class Fields:
         self._members = Members(raw, place)
         if FORM in self._members:
             raise InvalidRequest(f"{place}: {FORM} is a name of ours")
-        self._place = place
-        self._snake: list[str] = [] if outer is None else outer._snake
+        self._location = place
+        self._snake_case_names: list[str] = [] if outer is None else outer._snake_case_names
         self._kept: dict[str, Any] = {}
         self.form: dict[str, Any] = {}
         self.raw = self._members.raw
 
     def __contains__(self, name: str) -> bool:
-        return self._spelled(name) in self._members
+        return self._actual_name(name) in self._members
 
-    def look(self, name: str, hint: type[T]) -> T | None:
+    def peek(self, name: str, hint: type[T]) -> T | None:
         """Return a member if it is there and of that type; it stays."""
-        return self._members.look(self._spelled(name), hint)
+        return self._members.peek(self._actual_name(name), hint)
 
     def take(self, name: str, hint: type[T]) -> T | None:
         """Take a member out if it is of that type; of any other it stays among what is left."""
-        spelled = self._spelled(name)
+        spelled = self._actual_name(name)
         value = self._members.take(spelled, hint)
         if value is not None and spelled != name:
-            self._snake.append(name)
+            self._snake_case_names.append(name)
         return value
 
     def take_object(self, name: str) -> Fields | None:
         """Take an object out, to be read member by member; see `put_back`."""
-        if self.look(name, dict[str, Raw]) is None:
+        if self.peek(name, dict[str, Raw]) is None:
             return None
         raw = self.take(name, Raw)
-        return None if raw is None else Fields(raw, self._place, self)
+        return None if raw is None else Fields(raw, self._location, self)
 
     def take_list(self, name: str) -> list[Raw] | None:
         """Take an array out, its elements as they were; one object alone is taken for one."""
         found = self.take(name, list[Raw])
-        if found is None and self.look(name, dict[str, Raw]) is not None:
+        if found is None and self.peek(name, dict[str, Raw]) is not None:
             self.form[name] = "object"
             only = self.take(name, Raw)
             return None if only is None else [only]
@@ -71,22 +71,22 @@ class Fields:
 
     def put_back(self, name: str, inner: Fields, *, is_empty_kept: bool = False) -> None:
         """Keep what is left of an object that was taken out, if anything is."""
-        left = inner.left()
+        left = inner.remaining()
         if left or is_empty_kept:
             self._kept[name] = left
 
-    def left(self) -> dict[str, Any]:
+    def remaining(self) -> dict[str, Any]:
         """Return what nobody took."""
         found = (self._members.extras(NAME) or {}).get(NAME, {})
         return found | self._kept
 
     def extras(self) -> dict[str, dict[str, Any]] | None:
         """Return what is left and how the rest was written, as extras of this wire."""
-        form = self.form | ({SNAKE: sorted(self._snake)} if self._snake else {})
-        found = self.left() | ({FORM: form} if form else {})
+        form = self.form | ({SNAKE: sorted(self._snake_case_names)} if self._snake_case_names else {})
+        found = self.remaining() | ({FORM: form} if form else {})
         return {NAME: found} if found else None
 
-    def _spelled(self, name: str) -> str:
+    def _actual_name(self, name: str) -> str:
         if name in self._members:
             return name
         other = snake_case(name)

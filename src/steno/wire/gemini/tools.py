@@ -43,7 +43,7 @@ _NARROW_SCHEMA: Final = "parameters"
 
 def read_tools(body: Fields) -> tuple[ToolDefinition, ...]:
     """Take the tools; how they were laid out is noted unless it is as we would do it."""
-    entries = body.look("tools", list[dict[str, Raw]])
+    entries = body.peek("tools", list[dict[str, Raw]])
     if entries is None or not all(map(_is_group_of_objects, entries)):
         return ()
     body.take("tools", Raw)

@@ -60,20 +60,20 @@ class _Unanswered:
     """Calls that have no result yet: of those alike, the first is answered first."""
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[str, str | None], deque[_Asked]] = {}
+        self._waiting_calls: dict[tuple[str, str | None], deque[_Asked]] = {}
         self._answered: set[str] = set()
         """The ids of those that wait under their other key for nothing."""
 
     def add(self, asked: _Asked) -> None:
         """Let a call wait, under the id that it came with and under its name."""
         if asked.wire_id:
-            self._waiting.setdefault(("id", asked.wire_id), deque()).append(asked)
-        self._waiting.setdefault(("name", asked.name), deque()).append(asked)
+            self._waiting_calls.setdefault(("id", asked.wire_id), deque()).append(asked)
+        self._waiting_calls.setdefault(("name", asked.name), deque()).append(asked)
 
     def take(self, wire_id: str | None, name: str | None) -> _Asked | None:
         """Take out the call that a result answers, if there is one: by id, else by name."""
         for key in (("id", wire_id), ("name", name)):
-            waiting = self._waiting.get(key)
+            waiting = self._waiting_calls.get(key)
             while waiting:
                 asked = waiting.popleft()
                 if asked.id not in self._answered:
@@ -97,10 +97,10 @@ class ContentsReader:
         """Take whom the seals are for, and who makes ids where there are none."""
         self._target = target
         self._new_ids = new_ids
-        self._asked: dict[str, _Asked] = {}
-        self._open = _Unanswered()
+        self._calls_by_id: dict[str, _Asked] = {}
+        self._pending = _Unanswered()
         """The calls of the latest turn."""
-        self._ended_in_result = False
+        self._ends_in_result = False
         self._is_unsigned = True
 
     def read(self, raw: Raw, place: str) -> list[Message]:
@@ -111,35 +111,35 @@ class ContentsReader:
         messages: list[Message] = []
         try:
             if role == "model":
-                messages = [self._model(content, parts)]
+                messages = [self._read_model_content(content, parts)]
             elif role in _USER_ROLES and parts:
                 if role != "user":
                     content.form["role"] = role
-                messages = self._user(content, parts)
+                messages = self._read_user_content(content, parts)
         except InvalidValue:
             messages = []
-        self._ended_in_result = bool(messages) and isinstance(messages[-1], ToolResultMessage)
+        self._ends_in_result = bool(messages) and isinstance(messages[-1], ToolResultMessage)
         return messages or [whole_message(content.raw, NAME)]
 
     # -- the model ---------------------------------------------------------------------------
 
-    def _model(self, content: Fields, parts: list[Raw]) -> AssistantMessage:
-        self._open = _Unanswered()
+    def _read_model_content(self, content: Fields, parts: list[Raw]) -> AssistantMessage:
+        self._pending = _Unanswered()
         self._is_unsigned = True
-        blocks = [self._model_block(raw) for raw in parts]
+        blocks = [self._read_model_block(raw) for raw in parts]
         return AssistantMessage(content=tuple(blocks), extras=content.extras())
 
-    def _model_block(self, raw: Raw) -> AssistantBlock:
+    def _read_model_block(self, raw: Raw) -> AssistantBlock:
         part = Fields(raw, "part")
         call = part.take_object(CALL)
         if call is not None:
-            return self._call(part, call)
+            return self._read_call(part, call)
         return words_of(raw, self._target) or block_of(raw, self._target)
 
-    def _call(self, part: Fields, call: Fields) -> AnyToolCall:
+    def _read_call(self, part: Fields, call: Fields) -> AnyToolCall:
         form = part.form
         wire_id, name = call.take("id", str), call.take("name", str)
-        id = wire_id if wire_id and wire_id not in self._asked else self._new_ids.make()
+        id = wire_id if wire_id and wire_id not in self._calls_by_id else self._new_ids.make()
         if id != wire_id:
             form["id"] = wire_id
         if not LEGAL_NAME.fullmatch(name or ""):
@@ -158,33 +158,33 @@ class ContentsReader:
         if isinstance(made, InvalidToolCall) and arguments:
             form["args"] = "verbatim"
             made = msgspec.structs.replace(made, extras=part.extras())
-        self._asked[id] = _Asked(id, wire_id, name or "")
-        self._open.add(self._asked[id])
+        self._calls_by_id[id] = _Asked(id, wire_id, name or "")
+        self._pending.add(self._calls_by_id[id])
         return made
 
     # -- the user and tools ------------------------------------------------------------------
 
-    def _user(self, content: Fields, parts: list[Raw]) -> list[Message]:
+    def _read_user_content(self, content: Fields, parts: list[Raw]) -> list[Message]:
         messages: list[Message] = []
-        after_result = self._ended_in_result
+        after_result = self._ends_in_result
         for number, group in enumerate(_groups(parts)):
             # By itself a result joins the results before it, and nothing else joins anything.
             joins, would_join = number > 0, group.is_result and after_result
             form = {} if joins == would_join else {"content": "joined" if joins else "own"}
             whole = content if number == 0 else None
             if group.is_result:
-                messages.append(self._result(group.parts[0], whole, form))
+                messages.append(self._read_result(group.parts[0], whole, form))
             else:
                 messages.append(_user_message(group.parts, whole, form))
             after_result = group.is_result
         return messages
 
-    def _result(self, raw: Raw, content: Fields | None, form: dict[str, Any]) -> ToolResultMessage:
+    def _read_result(self, raw: Raw, content: Fields | None, form: dict[str, Any]) -> ToolResultMessage:
         part = Fields(raw, "part")
         result = part.take_object(RESULT)
         assert result is not None
         wire_id, name = result.take("id", str), result.take("name", str)
-        asked = self._pair(wire_id, name)
+        asked = self._find_call(wire_id, name)
         if wire_id != asked.wire_id:
             form["id"] = wire_id
         if name != asked.name:
@@ -197,7 +197,7 @@ class ContentsReader:
                 form["media"] = "object" if media else "empty"
         if content is not None:
             form |= content.form
-            if left := content.left():
+            if left := content.remaining():
                 form["members"] = left
         part.form |= form
         part.put_back(RESULT, result)
@@ -209,13 +209,13 @@ class ContentsReader:
             extras=part.extras(),
         )
 
-    def _pair(self, wire_id: str | None, name: str | None) -> _Asked:
+    def _find_call(self, wire_id: str | None, name: str | None) -> _Asked:
         """Find the call that a result answers: by id, else the first open one of that name."""
-        found = self._open.take(wire_id, name)
+        found = self._pending.take(wire_id, name)
         if found is not None:
             return found
         id = wire_id or self._new_ids.make()
-        return self._asked.get(id) or _Asked(id, id, name or "")
+        return self._calls_by_id.get(id) or _Asked(id, id, name or "")
 
 
 def _groups(parts: list[Raw]) -> list[_Group]:

@@ -86,23 +86,23 @@ class StreamDecoder(BaseDecoder):
         """Start a new answer. `provider` and `model` are there as in every wire."""
         turn = _Turn()
         super().__init__(AnswerSplitter(), turn.read)
-        self._turn = turn
+        self._response = turn
 
     @property
     def envelope(self) -> dict[str, Any]:
         """What the server said about its answer, beside the message; durations in nanoseconds."""
-        return self._turn.envelope
+        return self._response.envelope
 
-    def _read_piece(self, data: bytes, events: list[Event]) -> None:
+    def _read_chunk(self, data: bytes, events: list[Event]) -> None:
         payloads = self._splitter.feed(data)
         if len(payloads) == 1:
-            self._turn.read(payloads[0], events)
-        elif not self._turn.read_words(payloads, events):
+            self._response.read(payloads[0], events)
+        elif not self._response.read_content_lines(payloads, events):
             for payload in payloads:
                 self._decode(payload, events)
 
     def _finish(self, events: list[Event]) -> None:
-        if self._turn.last is None:
+        if self._response.last is None:
             raise cut_short()
 
 
@@ -115,8 +115,8 @@ class _Turn:
         self._first: Line | None = None
         self._call_count = 0
         self._ids: set[str] = set()
-        self._unnamed: Rest = {}
-        self._beside: Rest = {}
+        self._unknown: Rest = {}
+        self._message_members: Rest = {}
         """Members of the message itself, which the server takes back."""
         self._logprobs: list[Raw] = []
 
@@ -127,12 +127,12 @@ class _Turn:
             found |= plain(line) if line is not None else {}
         for name in ("message", "done", "done_reason"):
             found.pop(name, None)
-        found |= parsed(self._unnamed)
+        found |= parsed(self._unknown)
         if self._logprobs:
             found["logprobs"] = [parsed({"": raw})[""] for raw in self._logprobs]
         return found
 
-    def read_words(self, payloads: list[bytes], events: list[Event]) -> bool:
+    def read_content_lines(self, payloads: list[bytes], events: list[Event]) -> bool:
         """Add the events of lines that say words and nothing else; False if one says more."""
         if self._first is None:
             return False
@@ -173,22 +173,22 @@ class _Turn:
             said.content = text_with_halves(payload, "message", "content") or said.content
             said.thinking = text_with_halves(payload, "message", "thinking") or said.thinking
         if line.rest is not None:
-            self._read_unnamed(mended, line.rest)
+            self._read_unknown(mended, line.rest)
         if said is not None:
             if said.thinking:
                 events.append(ThinkingDelta(_THINKING, said.thinking))
             if said.rest is not None:
                 images = _take_list(said.rest, "images")
                 events += [BlockAdded(_TEXT, image_of(image)) for image in images]
-                self._unnamed |= said.rest
-                self._beside |= said.rest
+                self._unknown |= said.rest
+                self._message_members |= said.rest
             if said.content:
                 events.append(TextDelta(_TEXT, said.content))
             for call in said.tool_calls or ():
                 self._read_call(call, events)
         if line.done and self.last is None:
             self.last = line
-            self._tell_beside(events)
+            self._add_message_extras(events)
             reason = stop_reason_of(line.done_reason)
             events.append(Finished(reason, line.done_reason, usage_of(line)))
         self._first = self._first or line
@@ -198,14 +198,14 @@ class _Turn:
         if self.last is None:
             if self._first is None or self._first.message is None:
                 raise ProtocolError(f"{NAME}: not as expected: there is no message in it")
-            self._tell_beside(events)
+            self._add_message_extras(events)
             events.append(Finished(StopReason.UNKNOWN))
 
-    def _tell_beside(self, events: list[Event]) -> None:
+    def _add_message_extras(self, events: list[Event]) -> None:
         """Tell what came with the message and has no name here; what has one is of no use so."""
         extras = {
             name: value
-            for name, value in parsed_extras(self._beside).items()
+            for name, value in parsed_extras(self._message_members).items()
             if name not in _NAMED and value is not None
         }
         if extras:
@@ -227,12 +227,12 @@ class _Turn:
             events.append(ExtrasAdded(index, {NAME: extras}))
         events.append(ToolCallEnd(index))
 
-    def _read_unnamed(self, payload: bytes, rest: Rest) -> None:
+    def _read_unknown(self, payload: bytes, rest: Rest) -> None:
         """Look for an error; keep all else."""
         if is_error(rest.get("error")):
             raise decode_error(200, payload)
         self._logprobs += _take_list(rest, "logprobs")
-        self._unnamed |= rest
+        self._unknown |= rest
 
 
 def _take_list(rest: Rest, name: str) -> list[Raw]:

@@ -48,7 +48,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 def _settings(body: Members) -> dict[str, Any]:
     found: dict[str, Any] = {"model": take_model(body)}
-    if body.look("options", dict[str, Any]) is not None:
+    if body.peek("options", dict[str, Any]) is not None:
         options = Members(body.take("options", Raw) or b"{}", "options")
         taken = take_settings(options, limit="num_predict", stop="stop")
         left = options.extras(NAME)
@@ -64,14 +64,14 @@ class _History:
 
     def __init__(self, new_ids: NewIds) -> None:
         self._new_ids = new_ids
-        self._open: list[tuple[str, str]] = []
+        self._pending: list[tuple[str, str]] = []
         """Id and name of the calls of the last turn that have no result yet."""
 
     def read(self, raw: Raw, place: str) -> Message:
         """Read a message; one that our vocabulary cannot say is kept whole."""
-        return read_or_keep(raw, place, NAME, self._read)
+        return read_or_keep(raw, place, NAME, self._read_message)
 
-    def _read(self, members: Members) -> Message | None:
+    def _read_message(self, members: Members) -> Message | None:
         role = members.take("role", str) or ""
         if role != role.lower():  # the server takes User and USER as well
             members.put_back("role", role)
@@ -82,56 +82,56 @@ class _History:
             case "user":
                 return UserMessage(_blocks(members), extras=members.extras(NAME))
             case "assistant":
-                return self._assistant(members)
+                return self._read_assistant(members)
             case "tool":
-                return self._result(members)
+                return self._read_result(members)
             case _:
                 return None
 
-    def _assistant(self, members: Members) -> AssistantMessage:
+    def _read_assistant(self, members: Members) -> AssistantMessage:
         blocks: list[AssistantBlock] = []
-        if members.look("thinking", str):
+        if members.peek("thinking", str):
             blocks.append(Thinking(members.take("thinking", str) or ""))
         calls = members.take_list("tool_calls")
         if calls == []:
             members.put_back("tool_calls", [])
         blocks += _blocks(members, may_be_empty=not (blocks or calls))
-        made = [self._call(raw) for raw in calls or ()]
+        made = [self._read_call(raw) for raw in calls or ()]
         message = AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
         if made:
-            self._open = [(call.id, outside_name(call)) for call in made]
+            self._pending = [(call.id, outside_name(call)) for call in made]
         return message
 
-    def _call(self, raw: Raw) -> AnyToolCall:
+    def _read_call(self, raw: Raw) -> AnyToolCall:
         members = Members(raw, "call")
         function = Members(members.take("function", Raw) or b"null", "call")
         name = function.take("name", str)
         if name is None:
             raise InvalidRequest("call: has no name")
         if not name:
-            members.note("name", name)
-        id = members.take("id", str) if members.look("id", str) else None
+            members.note_form("name", name)
+        id = members.take("id", str) if members.peek("id", str) else None
         if id is None:
-            members.note("id", "absent")  # or null, or empty, which stays among the members
+            members.note_form("id", "absent")  # or null, or empty, which stays among the members
         for holder, field, hint in ((members, "type", str), (function, "index", int)):
             if (value := holder.take(field, hint)) is not None:
-                members.note(field, value)
+                members.note_form(field, value)
         arguments, form = take_arguments(function)
         call = build_call(id or self._new_ids.make(), name, arguments)
         if isinstance(call, InvalidToolCall):
             form = form or "raw"
         if form is not None:
-            members.note("arguments", form)
+            members.note_form("arguments", form)
         kept = function.extras(NAME)
         if kept is not None:
             members.put_back("function", kept[NAME])
         return msgspec.structs.replace(call, extras=members.extras(NAME))
 
-    def _result(self, members: Members) -> ToolResultMessage:
-        id = members.take("tool_call_id", str) if members.look("tool_call_id", str) else None
+    def _read_result(self, members: Members) -> ToolResultMessage:
+        id = members.take("tool_call_id", str) if members.peek("tool_call_id", str) else None
         if id is None:
-            members.note("tool_call_id", "absent")
-        name = members.look("tool_name", str)
+            members.note_form("tool_call_id", "absent")
+        name = members.peek("tool_name", str)
         ours = ""
         if name:
             try:
@@ -141,19 +141,19 @@ class _History:
             else:
                 members.take("tool_name", str)
         if ours != name:
-            members.note("tool_name", name if ours else "absent")
+            members.note_form("tool_name", name if ours else "absent")
         return ToolResultMessage(
-            tool_call_id=self._answered(id, name),
+            tool_call_id=self._find_call_id(id, name),
             tool_name=ours,
             content=_blocks(members, may_be_empty=True),
             extras=members.extras(NAME),
         )
 
-    def _answered(self, id: str | None, name: str | None) -> str:
+    def _find_call_id(self, id: str | None, name: str | None) -> str:
         """Find the call of that id, else the next of that name, else (without a name) the next."""
-        for position, (open_id, open_name) in enumerate(self._open):
+        for position, (open_id, open_name) in enumerate(self._pending):
             if open_id == id or (id is None and (not name or open_name == name)):
-                del self._open[position]
+                del self._pending[position]
                 return open_id
         return id or self._new_ids.make()
 
@@ -163,7 +163,7 @@ class _History:
 
 def _blocks(members: Members, *, may_be_empty: bool = False) -> tuple[Image | Opaque | Text, ...]:
     """Read images and text, in the order in which the server puts them before the model."""
-    images = [image_of(raw) for raw in members.look("images", list[Raw]) or ()]
+    images = [image_of(raw) for raw in members.peek("images", list[Raw]) or ()]
     if images:
         members.take("images", list[Raw])
     return (*images, *_text(members, may_be_empty=may_be_empty and not images))
@@ -174,9 +174,9 @@ def _text(members: Members, *, may_be_empty: bool) -> tuple[Text, ...]:
     if text is not None:
         return (Text(text),) if text or may_be_empty else ()
     if "content" not in members:
-        members.note("content", "absent")
+        members.note_form("content", "absent")
     elif text_of(members.take("content", Raw) or b"") == "null":
-        members.note("content", "null")
+        members.note_form("content", "null")
     else:
         raise InvalidRequest("message: content must be text")
     return ()

@@ -48,7 +48,7 @@ class Parts:
         self._thinking: list[str] = []
         self._images: list[str | Raw] = []
         self._calls: list[dict[str, Any]] = []
-        self._reached = _THINKING
+        self._latest_position = _THINKING
         self._is_reordered = False
 
     def add(self, block: UserBlock, at: str) -> None:
@@ -59,8 +59,8 @@ class Parts:
             case Image():
                 self.add_image(block, at)
             case FileReference() | Resource():
-                self._follow(_TEXT)
-                self._drop_extras(block, at)
+                self._note_position(_TEXT)
+                self._note_extras_loss(block, at)
                 self._texts.append(reference_text(block, self._losses, at=at))
             case Opaque():
                 self.add_opaque(block, at)
@@ -69,24 +69,24 @@ class Parts:
 
     def add_text(self, block: Text, at: str) -> None:
         """Add a text."""
-        self._follow(_TEXT)
-        self.drop_seal(block, at)
-        self._drop_extras(block, at)
+        self._note_position(_TEXT)
+        self.note_seal_loss(block, at)
+        self._note_extras_loss(block, at)
         self._texts.append(block.text)
 
     def add_thinking(self, block: Thinking, at: str) -> None:
         """Add what a model thought: this one takes it, whoever thought it."""
-        self._follow(_THINKING)
-        self.drop_seal(block, at)
-        self._drop_extras(block, at)
+        self._note_position(_THINKING)
+        self.note_seal_loss(block, at)
+        self._note_extras_loss(block, at)
         self._thinking.append(block.text)
 
     def add_image(self, block: Image, at: str) -> None:
         """Add an image, if its bytes are here."""
         match block.source:
             case ImageData():
-                self._follow(_IMAGES)
-                self._drop_extras(block, at)
+                self._note_position(_IMAGES)
+                self._note_extras_loss(block, at)
                 self._images.append(base64.b64encode(block.source.data).decode())
             case ImageUrl():
                 self._losses.note(LossCode.IMAGE, "left out: the server fetches nothing", at=at)
@@ -100,14 +100,14 @@ class Parts:
         if not is_sendable(block, NAME, self._losses, at=at):
             return
         if block.kind == IMAGE:
-            self._follow(_IMAGES)
+            self._note_position(_IMAGES)
             self._images.append(Raw(block.raw.encode()))
         else:
             self._losses.note(LossCode.OPAQUE, "left out: it has no place in a message", at=at)
 
     def add_call(self, call: dict[str, Any]) -> None:
         """Add a call, written already."""
-        self._follow(_CALLS)
+        self._note_position(_CALLS)
         self._calls.append(call)
 
     def members(self, form: dict[str, Any], *, otherwise: str = "") -> dict[str, Any]:
@@ -134,16 +134,16 @@ class Parts:
             members["tool_calls"] = self._calls
         return members
 
-    def drop_seal(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
+    def note_seal_loss(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
         """Note that a seal is left out: there are none here."""
         if block.seal is not None:
             self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
 
-    def _drop_extras(self, block: UserBlock | Thinking, at: str) -> None:
+    def _note_extras_loss(self, block: UserBlock | Thinking, at: str) -> None:
         if extras_of(block, NAME, self._losses, at=at):
             self._losses.note(LossCode.EXTRAS, "left out: blocks have no members here", at=at)
 
-    def _follow(self, place: int) -> None:
+    def _note_position(self, place: int) -> None:
         """Note whether a part follows those that the server puts before it."""
-        self._is_reordered = self._is_reordered or place < self._reached
-        self._reached = max(place, self._reached)
+        self._is_reordered = self._is_reordered or place < self._latest_position
+        self._latest_position = max(place, self._latest_position)

@@ -94,11 +94,11 @@ class _Writer(ListWriter):
         super().__init__(target)
         self._names: dict[str, tuple[str, str]] = {}
         """By the id of a call: the name of its tool, ours and the server's."""
-        self._made_up: set[str] = set()
+        self._generated_ids: set[str] = set()
         """Ids that the server never gave, and is not told."""
-        self._anonymous = Anonymous(self.losses)
+        self._anonymous_calls = Anonymous(self.losses)
 
-    def _say(self, message: SystemMessage | UserMessage) -> None:
+    def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
         first = message.content[0]
         if isinstance(first, Opaque) and first.kind == MESSAGE:
             if is_sendable(first, NAME, self.losses, at=".content[0]"):
@@ -111,7 +111,7 @@ class _Writer(ListWriter):
             parts.add(block, f".content[{number}]")
         self._write({"role": message.role.value}, parts.members(form), extras)
 
-    def _assistant(self, message: AssistantMessage) -> None:
+    def _add_assistant(self, message: AssistantMessage) -> None:
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
         parts = Parts(self.losses, "")
@@ -121,15 +121,15 @@ class _Writer(ListWriter):
                 case Thinking():
                     parts.add_thinking(block, at)
                 case ToolCall() | InvalidToolCall():
-                    parts.drop_seal(block, at)
-                    parts.add_call(self._call(block, at))
+                    parts.note_seal_loss(block, at)
+                    parts.add_call(self._write_call(block, at))
                 case Text() | Image() | Opaque():
                     parts.add(block, at)
                 case _:
                     assert_never(block)
         self._write({"role": "assistant"}, parts.members(form), extras)
 
-    def _call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
+    def _write_call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
         extras = extras_of(call, NAME, self.losses, at=at)
         form = take_form(extras)
         name: str = (
@@ -144,24 +144,24 @@ class _Writer(ListWriter):
             function["index"] = form["index"]
         members: dict[str, Any] = {"id": call.id}
         if form.get("id") == "absent":
-            self._made_up.add(call.id)
-            self._anonymous.ask(call.id, name)
+            self._generated_ids.add(call.id)
+            self._anonymous_calls.add_call(call.id, name)
             members = {}
         if "type" in form:
             members["type"] = form["type"]
         inner = merge_extras(function, take_inner(extras, "function"), self.losses, at=at)
         return merge_extras(members | {"function": inner}, extras, self.losses, at=at)
 
-    def _result(self, message: ToolResultMessage) -> None:
+    def _add_result(self, message: ToolResultMessage) -> None:
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
         members: dict[str, Any] = {"role": "tool"}
         id = message.tool_call_id
-        self._anonymous.answer(id)
+        self._anonymous_calls.add_result(id)
         name = form.get("tool_name") or self._tool_name(message)
         if name and name != "absent":
             members["tool_name"] = name
-        if form.get("tool_call_id") != "absent" and id not in self._made_up:
+        if form.get("tool_call_id") != "absent" and id not in self._generated_ids:
             members["tool_call_id"] = id
         parts = Parts(self.losses, _BETWEEN_TEXTS)
         for number, block in enumerate(message.content):

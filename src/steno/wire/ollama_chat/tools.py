@@ -40,16 +40,16 @@ def read_tool(raw: Raw) -> ToolDefinition | None:
     if unwrapped is None:
         return None
     members, function = unwrapped
-    description = (function.look("description", str) or "").strip()
-    parameters = function.look("parameters", dict[str, Any]) or {}
+    description = (function.peek("description", str) or "").strip()
+    parameters = function.peek("parameters", dict[str, Any]) or {}
     if description:
         description = function.take("description", str) or ""
     else:
-        members.note("description", "absent")  # or null, or blank, which stays among the members
+        members.note_form("description", "absent")  # or null, or blank, which stays among the members
     if parameters.get("type") == "object":
         function.take("parameters", Raw)
     else:
-        members.note("parameters", "absent")  # or null, or empty, or without a type
+        members.note_form("parameters", "absent")  # or null, or empty, or without a type
     name = function.take("name", str) or ""
     kept = function.extras(NAME)
     if kept is not None:

@@ -36,21 +36,21 @@ class StreamDecoder(EventStreamDecoder):
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
         """Start a new answer. `provider` and `model` are whom seals will be for."""
         turn = Turn(provider, model, is_whole=False)
-        super().__init__(turn.read, turn.tell)
-        self._turn = turn
+        super().__init__(turn.read, turn.read_text_only)
+        self._response = turn
 
     @property
     def envelope(self) -> dict[str, Any]:
         """What the provider said about its answer, beside the message."""
-        return self._turn.envelope
+        return self._response.envelope
 
     @property
     def usage(self) -> Usage | None:
         """What was counted so far: some servers tell it with every chunk."""
-        return self._turn.usage
+        return self._response.usage
 
     def _finish(self, events: list[Event]) -> None:
-        if not self._turn.is_finished:
-            if not self._turn.stop_reason:  # some servers say it, empty, with every chunk
+        if not self._response.is_finished:
+            if not self._response.stop_reason:  # some servers say it, empty, with every chunk
                 raise cut_short()
-            self._turn.finish(events)
+            self._response.finish(events)

@@ -25,27 +25,27 @@ class CallReader:
 
     def __init__(self, beside: Gathered, *, is_whole: bool) -> None:
         """Start without any; what no call has a place for goes to `beside`."""
-        self._beside = beside
+        self._metadata = beside
         self._is_whole = is_whole
         self._count = 0
-        self._places: dict[str, int] = {}
+        self._indexes_by_id: dict[str, int] = {}
         """The indexes that calls without one got from us, by their ids."""
-        self._place: int | None = None
+        self._latest_index: int | None = None
         """That of the latest such call; None if it got none yet."""
-        self._place_count = 0
-        self._inner: dict[int, dict[str, Any]] = {}
-        self._blank: dict[int, str | None] = {}
+        self._unindexed_count = 0
+        self._function_extras: dict[int, dict[str, Any]] = {}
+        self._blank_inputs: dict[int, str | None] = {}
         """The inputs of custom tools by index; None where one says something."""
 
     def read(self, call: Call, events: list[Event]) -> None:
         """Add the events of a call, or of more of it."""
         if self._is_whole:
-            self._take_place(call)
+            self._assign_index(call)
         index = None if call.index is None else call.index + FIRST_CALL
         function = call.function
         if call.rest is None and function is not None and function.rest is None:
             if index is None and (call.id or function.name):
-                self._place = self._places.get(call.id or "")
+                self._latest_index = self._indexes_by_id.get(call.id or "")
             events.append(ToolCallDelta(index, call.id, function.name, function.arguments))
             return
         rest, inner = call.rest or {}, Rest()
@@ -60,12 +60,12 @@ class CallReader:
             extras["type"] = "custom"
         extras = parsed_extras(rest) | extras
         if index is None and (extras or inner):
-            index = self._find_place(call.id, name)
+            index = self._find_index(call.id, name)
         if index is not None and extras.get("type") == "custom":
             self._note_input(index, arguments or "")
         events.append(ToolCallDelta(index, call.id, name, arguments))
         if index is not None and inner:
-            extras |= self._inner_extras(index, inner)
+            extras |= self._add_function_extras(index, inner)
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
@@ -79,50 +79,50 @@ class CallReader:
             form = {LEGACY: True} | ({INNER: kept} if kept else {})
             events.append(ExtrasAdded(FIRST_CALL, {NAME: {FORM: form}}))
         else:
-            self._beside.add(inner)
+            self._metadata.add(inner)
 
     def finish(self, events: list[Event]) -> None:
         """Add what is known of calls only at their end."""
-        for index, text in self._blank.items():
+        for index, text in self._blank_inputs.items():
             if text is not None:
-                inner = self._inner.get(index)
+                inner = self._function_extras.get(index)
                 form = {"arguments": text} | ({} if inner is None else {INNER: inner})
                 events.append(ExtrasAdded(index, {NAME: {FORM: form}}))
 
     def _note_input(self, index: int, more: str) -> None:
         """Note the input of a custom tool as long as it is blank: text still, and never `{}`."""
-        before = self._blank.get(index, "")
-        self._blank[index] = None if before is None or more.strip() else before + more
+        before = self._blank_inputs.get(index, "")
+        self._blank_inputs[index] = None if before is None or more.strip() else before + more
 
-    def _take_place(self, call: Call) -> None:
+    def _assign_index(self, call: Call) -> None:
         """Number a call of a whole answer, where each is one; of two with one id, one loses it.
 
         Nobody could answer them one by one.
         """
         call.index = self._count
         self._count += 1
-        if self._places.setdefault(call.id or "", call.index) != call.index:
+        if self._indexes_by_id.setdefault(call.id or "", call.index) != call.index:
             call.id = None
 
-    def _inner_extras(self, index: int, inner: Rest) -> dict[str, Any]:
+    def _add_function_extras(self, index: int, inner: Rest) -> dict[str, Any]:
         """Return extras with all that was told of the function of a call; after too much, none."""
-        known = self._inner.setdefault(index, {})
+        known = self._function_extras.setdefault(index, {})
         if len(known) >= _MOST_INNER or known.keys() >= inner.keys():
-            self._beside.add(inner)
+            self._metadata.add(inner)
             return {}
         known |= parsed_extras(inner)
         return {FORM: {INNER: dict(known)}}
 
-    def _find_place(self, id: str | None, name: str | None) -> int:
+    def _find_index(self, id: str | None, name: str | None) -> int:
         """Return an index for a call that came without one, for what else is told of it."""
         if id or name:
-            self._place = self._places.get(id or "")
-        if self._place is None:
-            self._place = _UNPLACED + self._place_count
-            self._place_count += 1
+            self._latest_index = self._indexes_by_id.get(id or "")
+        if self._latest_index is None:
+            self._latest_index = _UNPLACED + self._unindexed_count
+            self._unindexed_count += 1
         if id:
-            self._places[id] = self._place
-        return self._place
+            self._indexes_by_id[id] = self._latest_index
+        return self._latest_index
 
 
 def _arguments(call: Function) -> str | None:

@@ -15,10 +15,10 @@ def restore_halves(payload: bytes, answer: Answer) -> None:
             continue
         place = ("choices", number, "delta")
         for name in ("content", "reasoning_content", "reasoning"):
-            text = halves.at(*place, name)
+            text = halves.text_at(*place, name)
             if text:
                 setattr(delta, name, text)
         for position, call in enumerate(delta.tool_calls or ()):
             if call.function is not None:
-                text = halves.at(*place, "tool_calls", position, "function", "arguments")
+                text = halves.text_at(*place, "tool_calls", position, "function", "arguments")
                 call.function.arguments = text or call.function.arguments

@@ -73,15 +73,15 @@ def _settings(body: Members, tools: tuple[ToolDefinition, ...]) -> dict[str, Any
         count = None if "max_tokens" in found else take_count(body, field)
         if count is not None:
             found["max_tokens"] = count
-            body.note("max_tokens", field)
+            body.note_form("max_tokens", field)
     found |= take_sampling(body)
-    if body.look("stream_options", dict[str, Any]) == COUNTED:
+    if body.peek("stream_options", dict[str, Any]) == COUNTED:
         body.take("stream_options", Raw)
-        body.note("stream_options", "usage")  # where nobody has to ask for it, it is no loss
-    stop = body.look("stop", str)
+        body.note_form("stream_options", "usage")  # where nobody has to ask for it, it is no loss
+    stop = body.peek("stop", str)
     if stop is not None:
         body.take("stop", str)
-        body.note("stop", "string")
+        body.note_form("stop", "string")
         found["stop"] = (stop,)
     elif words := take_stop(body, "stop"):
         found["stop"] = words
@@ -106,7 +106,7 @@ def _tool(raw: Raw) -> ToolDefinition | None:
         if not value
     ]
     if absent:
-        members.note("absent", absent)
+        members.note_form("absent", absent)
     kept = (function.extras(NAME) or {}).get(NAME, {})
     if strict is False:
         kept["strict"] = False
@@ -115,12 +115,12 @@ def _tool(raw: Raw) -> ToolDefinition | None:
     if parameters is not None and parameters.get("type") != "object":
         kept["parameters"] = parameters  # not every server wants to be told that it is an object
     if name and LEGAL_NAME.fullmatch(name) is None:
-        members.note("name", name)
+        members.note_form("name", name)
     schema = {"type": "object", **(parameters or {})}
     if strict and not is_closed(schema):
         kept["strict"], strict = True, False  # closing it would change it
     if kept:
-        members.note("function", kept)
+        members.note_form("function", kept)
     return tool_of(
         name=name or "",
         description=description,
@@ -140,14 +140,14 @@ class _History:
     def __init__(self, target: Target, new_ids: NewIds) -> None:
         self._target = target
         self._new_ids = new_ids
-        self._open: tuple[str, str] | None = None
+        self._pending_legacy_call: tuple[str, str] | None = None
         """Id and name of the latest legacy call, until it has its result."""
 
     def read(self, raw: Raw, place: str) -> Message:
         """Read a message; one that our vocabulary cannot say is kept whole."""
-        return read_or_keep(raw, place, NAME, self._read)
+        return read_or_keep(raw, place, NAME, self._read_message)
 
-    def _read(self, members: Members) -> Message | None:
+    def _read_message(self, members: Members) -> Message | None:
         role = members.take("role", str)
         match role:
             case "system" | "developer":
@@ -157,7 +157,7 @@ class _History:
             case "user":
                 return UserMessage(_content(members), extras=members.extras(NAME))
             case "assistant":
-                return self._assistant(members)
+                return self._read_assistant(members)
             case "tool":
                 call_id = members.take("tool_call_id", str)
                 _note_odd_id(members, call_id)
@@ -167,18 +167,18 @@ class _History:
                     extras=members.extras(NAME),
                 )
             case "function":
-                return self._legacy_result(members)
+                return self._read_legacy_result(members)
             case _:
                 return None
 
-    def _assistant(self, members: Members) -> AssistantMessage:
+    def _read_assistant(self, members: Members) -> AssistantMessage:
         blocks: list[AssistantBlock] = []
         thinking = ""
         for field in ("reasoning_content", "reasoning"):
-            found = members.look(field, str)
+            found = members.peek(field, str)
             if found and not thinking:
                 thinking = members.take(field, str) or ""
-                members.note("thinking", field)
+                members.note_form("thinking", field)
         details = members.take("reasoning_details", Raw)
         seal = None if details is None else self._target.seal(text_of(details))
         if thinking or seal is not None:
@@ -190,30 +190,30 @@ class _History:
             blocks += [_call(raw) for raw in calls]
             if not calls:
                 members.put_back("tool_calls", [])
-        legacy = self._legacy_call(members)
+        legacy = self._read_legacy_call(members)
         blocks += [] if legacy is None else [legacy]
         message = AssistantMessage(content=tuple(blocks), extras=members.extras(NAME))
         if legacy is not None:
             name = legacy.original_name if isinstance(legacy, ToolCall) else None
-            self._open = (legacy.id, name or legacy.name)
+            self._pending_legacy_call = (legacy.id, name or legacy.name)
         return message
 
     # -- before there were ids ---------------------------------------------------------------
 
-    def _legacy_call(self, members: Members) -> AnyToolCall | None:
+    def _read_legacy_call(self, members: Members) -> AnyToolCall | None:
         """Read the only call of a turn, which has no id: we make one up that is never sent."""
-        if not (members.look(LEGACY, dict[str, Any]) or {}).get("name"):
+        if not (members.peek(LEGACY, dict[str, Any]) or {}).get("name"):
             return None  # some servers have the member without a call in it
         function = Members(members.take(LEGACY, Raw) or b"{}", "call")
         call = Members(b"{}", "call")
-        call.note(LEGACY, True)
+        call.note_form(LEGACY, True)
         return _function_call(self._new_ids.make(), call, function, "arguments")
 
-    def _legacy_result(self, members: Members) -> ToolResultMessage:
+    def _read_legacy_result(self, members: Members) -> ToolResultMessage:
         """Read the result of a legacy call: it goes by the name of the function."""
         name = members.take("name", str)
-        members.note(LEGACY, name)
-        id, called = self._open or ("", "")
+        members.note_form(LEGACY, name)
+        id, called = self._pending_legacy_call or ("", "")
         if not id or (name is not None and name != called):
             id = self._new_ids.make()
         message = ToolResultMessage(
@@ -222,7 +222,7 @@ class _History:
             content=_result_content(members),
             extras=members.extras(NAME),
         )
-        self._open = None
+        self._pending_legacy_call = None
         return message
 
 
@@ -237,11 +237,11 @@ def _our_name(name: str | None) -> str:
 def _call(raw: Raw) -> AnyToolCall:
     members = Members(raw, "call")
     id = members.take("id", str)
-    is_custom = members.look("type", str) == "custom"
+    is_custom = members.peek("type", str) == "custom"
     if not is_custom and (kind := members.take("type", str)) != "function":
-        members.note("type", "absent" if kind is None else kind)
+        members.note_form("type", "absent" if kind is None else kind)
     if ("custom" if is_custom else "function") not in members:
-        members.note("function", "absent")
+        members.note_form("function", "absent")
     inner = Members(members.take("custom" if is_custom else "function", Raw) or b"{}", "call")
     _note_odd_id(members, id)
     return _function_call(id or "", members, inner, "input" if is_custom else "arguments")
@@ -251,25 +251,25 @@ def _function_call(id: str, call: Members, function: Members, field: str) -> Any
     """Read name and arguments; what is odd about them is noted with the call."""
     absent = [member for member in ("name", field) if member not in function]
     if absent:
-        call.note("absent", absent)
+        call.note_form("absent", absent)
     name = function.take("name", str)
     arguments = function.take(field, str)
     if arguments is None and "arguments" in function:
         arguments = text_of(function.take("arguments", Raw) or b"{}")
-        call.note("arguments_are", "object")
+        call.note_form("arguments_are", "object")
     elif arguments is not None and not arguments.strip():
-        call.note("arguments", arguments)  # no arguments, said in another way than ours
+        call.note_form("arguments", arguments)  # no arguments, said in another way than ours
     if name is not None and LEGAL_NAME.fullmatch(name) is None:
-        call.note("name", name)  # not every server keeps OpenAI's rule
+        call.note_form("name", name)  # not every server keeps OpenAI's rule
     left = function.extras(NAME)
     if left is not None:
-        call.note(INNER, left[NAME])
+        call.note_form(INNER, left[NAME])
     return build_call(id, name or "", arguments or "", extras=call.extras(NAME))
 
 
 def _note_odd_id(members: Members, id: str | None) -> None:
     if id and USUAL_ID.fullmatch(id) is None:
-        members.note("id", "odd")
+        members.note_form("id", "odd")
 
 
 # -- content ---------------------------------------------------------------------------------
@@ -282,23 +282,23 @@ def _content(members: Members) -> tuple[Any, ...]:
         return (Text(text),)
     parts = members.take_list("content")
     if parts is not None:
-        members.note("content", "parts")
+        members.note_form("content", "parts")
         return tuple(map(_part, parts))
     if "content" in members:
         if text_of(members.take("content", Raw) or b"null") != "null":
             raise InvalidRequest("content: neither text nor parts")
     else:
-        members.note("content", "absent")
+        members.note_form("content", "absent")
     return ()
 
 
 def _result_content(members: Members) -> tuple[ResultBlock, ...]:
-    raw = members.look("content", Raw)
+    raw = members.peek("content", Raw)
     if raw is not None and text_of(raw) == "null":
-        members.note("content", "null")
+        members.note_form("content", "null")
     content: tuple[ResultBlock, ...] = _content(members)
     if any(isinstance(block, Image) for block in content):
-        members.note("images", "inside")  # not every server refuses that
+        members.note_form("images", "inside")  # not every server refuses that
     return content
 
 

@@ -90,41 +90,41 @@ class Turn:
         self.stop_reason: str | None = None
         self.is_finished = False
         self._is_whole = is_whole
-        self._first: Answer | None = None
-        self._is_named = False
+        self._first_chunk: Answer | None = None
+        self._has_identity = False
         """Whether that one says who answers; Azure's first chunk is about the prompt alone."""
         self._tokens: Tokens | None = None
-        self._unnamed: Rest = {}
-        self._others: list[Choice] = []
+        self._unknown: Rest = {}
+        self._other_choices: list[Choice] = []
         self._extras: dict[str, Any] = {}
-        self._beside = Gathered(growing=_SPOKEN)
+        self._metadata = Gathered(growing=_SPOKEN)
         """What comes beside the words, and like them in parts: log probabilities, sources."""
         self._refusal: list[str] = []
         self._details: list[dict[str, Any]] = []
         self._has_thought = False
-        self._text = _TEXT
+        self._text_index = _TEXT
         """The block that words go on in."""
         self._other_thinking: list[str] = []
-        self._calls = CallReader(self._beside, is_whole=is_whole)
+        self._calls = CallReader(self._metadata, is_whole=is_whole)
 
     @property
     def has_choices(self) -> bool:
         """Whether anything was answered at all."""
-        return self._first is not None and bool(self._first.choices)
+        return self._first_chunk is not None and bool(self._first_chunk.choices)
 
     @property
     def envelope(self) -> dict[str, Any]:
         """Everything that was said about the answer."""
-        found = plain(self._first) if self._first is not None else {}
+        found = plain(self._first_chunk) if self._first_chunk is not None else {}
         found.pop("choices", None)
-        found |= parsed(self._unnamed)
-        found |= self._beside.whole()
+        found |= parsed(self._unknown)
+        found |= self._metadata.merged()
         if self._other_thinking:
             found["reasoning"] = "".join(self._other_thinking)
         if self._tokens is not None:
             found["usage"] = plain(self._tokens)
-        if self._others:
-            found["other_choices"] = plain(self._others)
+        if self._other_choices:
+            found["other_choices"] = plain(self._other_choices)
         return found
 
     @property
@@ -132,15 +132,15 @@ class Turn:
         """What was counted so far."""
         return usage_of(self._tokens) if self._tokens is not None else None
 
-    def tell(self, payload: bytes) -> Told | None:
+    def read_text_only(self, payload: bytes) -> Told | None:
         """Return what a chunk says, if that is words or more of a call and nothing else."""
         try:
             answer = _decode(payload)
         except NOT_AS_EXPECTED:
             answer = self._read_known(payload)
-        if self._first is None or answer.usage is not None or len(answer.choices) != 1:
+        if self._first_chunk is None or answer.usage is not None or len(answer.choices) != 1:
             return None
-        if answer.model and not self._is_named:
+        if answer.model and not self._has_identity:
             return None  # it says who answers, as well
         choice, said = answer.choices[0], answer.choices[0].delta
         if said is None or said.rest is not None or said.refusal or choice != Choice(delta=said):
@@ -150,7 +150,7 @@ class Turn:
             return None
         match said.content or None, thinking or None, said.tool_calls:
             case str(text), None, None:
-                return Told(TextDelta, self._text, text)
+                return Told(TextDelta, self._text_index, text)
             case None, str(text), None:
                 return Told(ThinkingDelta, _THINKING, text)
             case None, None, [
@@ -181,11 +181,11 @@ class Turn:
                 said = self._choose(choice)
             if said is not None:
                 if said.rest is not None:
-                    self._read_odd(said, said.rest, events)
+                    self._read_unusual_message(said, said.rest, events)
                 elif said.reasoning_content or said.reasoning:
-                    self._think(said, events)
+                    self._read_thinking(said, events)
                 if said.content:
-                    events.append(TextDelta(self._text, said.content))
+                    events.append(TextDelta(self._text_index, said.content))
                 if said.tool_calls is not None:
                     for call in said.tool_calls:
                         self._calls.read(call, events)
@@ -193,11 +193,11 @@ class Turn:
                     self._refusal.append(said.refusal)
             if choice.finish_reason is not None and choice.index == 0:
                 self.stop_reason = choice.finish_reason or self.stop_reason or ""
-                self._name(answer)
+                self._read_identity(answer)
         if answer.usage is not None:
             self._tokens = answer.usage
-        if answer.usage is not None or not self._is_named:
-            self._name(answer)
+        if answer.usage is not None or not self._has_identity:
+            self._read_identity(answer)
 
     def finish(self, events: list[Event]) -> None:
         """Add the end of the turn, once."""
@@ -213,32 +213,32 @@ class Turn:
         if self._refusal:
             self._extras["refusal"] = "".join(self._refusal)
             reason = StopReason.CONTENT_FILTER
-        sources = self._beside.whole((_SOURCES,)).get(_SOURCES)
+        sources = self._metadata.merged((_SOURCES,)).get(_SOURCES)
         if isinstance(sources, list) and sources:
             self._extras[_SOURCES] = sources
         if self._extras:
             events.append(ExtrasAdded(None, {NAME: self._extras}))
         events.append(Finished(reason, self.stop_reason, self.usage))
 
-    def _name(self, answer: Answer) -> None:
+    def _read_identity(self, answer: Answer) -> None:
         """Keep who answers, from the first chunk that says it; more may come at the end."""
-        first = self._first
-        if first is None or (answer.model and not self._is_named):
-            self._first = answer
-            self._is_named = bool(answer.model)
+        first = self._first_chunk
+        if first is None or (answer.model and not self._has_identity):
+            self._first_chunk = answer
+            self._has_identity = bool(answer.model)
             return
         news = {name: getattr(answer, name) for name in _NAMES if getattr(first, name) is None}
         if any(news.values()):
-            self._first = replace(first, **news)
+            self._first_chunk = replace(first, **news)
 
     def _choose(self, choice: Choice) -> Said | None:
         """Return what the first choice says; the others are kept for the record."""
         if choice.index != 0:
-            self._others.append(choice)
+            self._other_choices.append(choice)
             return None
         if choice.rest is not None:
             self._raise_error(choice.rest)
-            self._beside.add(choice.rest)
+            self._metadata.add(choice.rest)
         # Perplexity sends both: in a chunk the message is all so far, in an answer the delta is empty.
         if not self._is_whole:
             return choice.delta or choice.message
@@ -252,7 +252,7 @@ class Turn:
         if mended != payload:
             restore_halves(payload, answer)
         if answer.rest is not None:
-            self._read_unnamed(answer.rest)
+            self._read_unknown(answer.rest)
             if "choices" in answer.rest:
                 raise ProtocolError(f"{NAME}: choices must be a list of objects")
         return answer
@@ -263,21 +263,21 @@ class Turn:
             answer = _read(payload)
         except ProtocolError:
             return Answer()
-        if any(self._unnamed.get(name) != text for name, text in (answer.rest or {}).items()):
+        if any(self._unknown.get(name) != text for name, text in (answer.rest or {}).items()):
             return Answer()
         for choice in answer.choices:
             said = choice.delta or Said()
-            if not self._beside.knows(choice.rest) or not self._beside.knows(said.rest):
+            if not self._metadata.is_unchanged(choice.rest) or not self._metadata.is_unchanged(said.rest):
                 return Answer()
             choice.rest = said.rest = None
         return answer
 
     # -- what only some servers say ----------------------------------------------------------
 
-    def _read_unnamed(self, rest: Rest) -> None:
+    def _read_unknown(self, rest: Rest) -> None:
         """Look for errors and usage in places of their own; keep all of it, as it was last."""
         self._raise_error(rest)
-        self._unnamed |= rest
+        self._unknown |= rest
         if self._tokens is None:
             self._tokens = _tokens_of_groq(rest)
 
@@ -285,7 +285,7 @@ class Turn:
         if is_error(rest.get("error")):
             raise decode_error(200, b'{"error":' + bytes(rest["error"]) + b"}")
 
-    def _think(self, said: Said, events: list[Event], detailed: str = "") -> None:
+    def _read_thinking(self, said: Said, events: list[Event], detailed: str = "") -> None:
         """Add what a chunk thinks; what another member says otherwise is kept beside it."""
         thinking = said.reasoning_content or said.reasoning or detailed
         if thinking:
@@ -294,8 +294,8 @@ class Turn:
         if said.reasoning and said.reasoning != thinking:
             self._other_thinking.append(said.reasoning)
 
-    def _read_odd(self, said: Said, rest: Rest, events: list[Event]) -> None:
-        self._think(said, events, thinking_of(rest))
+    def _read_unusual_message(self, said: Said, rest: Rest, events: list[Event]) -> None:
+        self._read_thinking(said, events, thinking_of(rest))
         # What is of another type than these stays with the rest.
         if (parts := read_as(rest.get("content"), _PARTS)) is not None:
             del rest["content"]
@@ -310,14 +310,14 @@ class Turn:
         audio = read_as(rest.get("audio"), _MEMBERS)
         if audio is not None and audio.get("id"):
             self._extras["audio"] = {"id": audio["id"]}  # all that is wanted back
-        self._beside.add(rest)
+        self._metadata.add(rest)
 
     def _read_part(self, raw: Raw, events: list[Event]) -> None:
         """Read a part of the content, of which Mistral sends lists."""
         part = read_as(raw, _MEMBERS) or {}
         kind, text, thoughts = part.get("type"), part.get("text"), part.get("thinking")
         if kind == "text" and isinstance(text, str):
-            events.append(TextDelta(self._text, text))
+            events.append(TextDelta(self._text_index, text))
             del part["text"]
         elif kind == "thinking" and isinstance(thoughts, list):
             self._has_thought = True
@@ -327,16 +327,16 @@ class Turn:
         else:
             block = Opaque(kind=str(kind or ""), raw=text_of(raw), origin=NAME)
             events.append(BlockAdded(_OTHER, block))
-            self._text = min(self._text, 0) - 1  # text from here on stands behind it
+            self._text_index = min(self._text_index, 0) - 1  # text from here on stands behind it
             return
         left = {name: value for name, value in part.items() if name != "type" and says(value)}
         if left:
-            self._beside.add({"content": Raw(msgspec.json.encode([{"type": kind} | left]))})
+            self._metadata.add({"content": Raw(msgspec.json.encode([{"type": kind} | left]))})
 
     def _seal(self) -> Seal:
         model = self._model
         if model is None:  # read offline: what was asked for is not known
-            model = (self._first.model if self._first else None) or ""
+            model = (self._first_chunk.model if self._first_chunk else None) or ""
         details = [joined_detail(detail) for detail in self._details]
         data = msgspec.json.encode(details).decode()
         return Seal(data=data, provider=self._provider, api=NAME, model=model)

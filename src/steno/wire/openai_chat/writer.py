@@ -58,14 +58,14 @@ class Writer(MessageWriter):
     def __init__(self, target: Target, dialect: Dialect) -> None:
         super().__init__(target)
         self._dialect = dialect
-        self._parsed = {"arguments"} if dialect.parses_arguments else set[str]()
+        self._parsed_fields = {"arguments"} if dialect.parses_arguments else set[str]()
         """What the server reads as JSON; the input of a custom tool is any text."""
         self._written: list[bytes] = []
         self._latest: dict[str, Any] | bytes | None = None
         """The newest message, which a neighbour may be merged into."""
         self._images: list[Part] = []
         """Images of tool results, which have to wait until all results are told."""
-        self._legacy: dict[str, str | None] = {}
+        self._legacy_names: dict[str, str | None] = {}
         """The name that a legacy call goes by, by the id that we made up for it."""
 
     def add(self, message: Message) -> None:
@@ -75,13 +75,13 @@ class Writer(MessageWriter):
             self._images = []
         match message:
             case SystemMessage():
-                self._write(self._system(message))
+                self._write(self._write_system(message))
             case UserMessage():
-                self._write(self._user(message))
+                self._write(self._write_user(message))
             case AssistantMessage():
-                self._write(self._assistant(message))
+                self._write(self._write_assistant(message))
             case ToolResultMessage():
-                self._write(self._result(message))
+                self._write(self._write_result(message))
             case _:
                 assert_never(message)
 
@@ -108,13 +108,13 @@ class Writer(MessageWriter):
             self._written.append(_bytes(self._latest))
         self._latest = message
 
-    def _system(self, message: SystemMessage) -> dict[str, Any]:
+    def _write_system(self, message: SystemMessage) -> dict[str, Any]:
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
         members = {"role": self._dialect.system_role}
-        return self._with_content(members, self._texts(message.content), form) | extras
+        return self._with_content(members, self._write_texts(message.content), form) | extras
 
-    def _user(self, message: UserMessage) -> dict[str, Any] | bytes | None:
+    def _write_user(self, message: UserMessage) -> dict[str, Any] | bytes | None:
         first = message.content[0]
         if isinstance(first, Opaque) and first.kind == MESSAGE:
             sendable = is_sendable(first, NAME, self.losses, at=".content[0]")
@@ -124,23 +124,23 @@ class Writer(MessageWriter):
         parts: list[Part] = []
         for number, block in enumerate(message.content):
             at = f".content[{number}]"
-            parts += self._parts(block, at)
+            parts += self._write_parts(block, at)
         if not parts:
-            self._note_nothing()
+            self._note_empty_message()
             return None
         return self._with_content({"role": "user"}, parts, form) | extras
 
-    def _note_nothing(self) -> None:
+    def _note_empty_message(self) -> None:
         """Note that nothing is left of a message, which is not sent then: servers refuse null."""
         self.losses.note(LossCode.BLANK, "left out a message with nothing in it")
 
-    def _parts(self, block: UserBlock, at: str) -> list[Part]:
+    def _write_parts(self, block: UserBlock, at: str) -> list[Part]:
         """Write what a user or a tool says."""
         match block:
             case Text():
-                return [self._text(block, at)]
+                return [self._write_text(block, at)]
             case Image():
-                return self._image(block, at)
+                return self._write_image(block, at)
             case FileReference() | Resource():
                 return [{"type": "text", "text": reference_text(block, self.losses, at=at)}]
             case Opaque():
@@ -149,7 +149,7 @@ class Writer(MessageWriter):
             case _:
                 assert_never(block)
 
-    def _assistant(self, message: AssistantMessage) -> dict[str, Any] | None:
+    def _write_assistant(self, message: AssistantMessage) -> dict[str, Any] | None:
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
         parts: list[Part] = []
@@ -161,14 +161,14 @@ class Writer(MessageWriter):
             at = f".content[{number}]"
             match block:
                 case Text():
-                    parts.append(self._text(block, at))
+                    parts.append(self._write_text(block, at))
                 case Thinking():
-                    thinking += self._thinking(block, field, at)
+                    thinking += self._write_thinking(block, field, at)
                 case ToolCall() | InvalidToolCall():
                     if not legacy and _is_legacy(block):
-                        legacy[LEGACY] = self._legacy_call(block, at)
+                        legacy[LEGACY] = self._write_legacy_call(block, at)
                     else:
-                        calls.append(self._call(block, at))
+                        calls.append(self._write_call(block, at))
                 case Image():
                     self.losses.note(LossCode.IMAGE, "left out an image of the model's", at=at)
                 case Opaque():
@@ -179,18 +179,18 @@ class Writer(MessageWriter):
         members = self._with_content({"role": "assistant"}, parts, form)
         if field is not None and any(thinking):
             members[field] = "".join(thinking)
-        details = self._details(message)
+        details = self._write_details(message)
         if details:
             members["reasoning_details"] = details
         if calls:
             members["tool_calls"] = calls
         members |= legacy | extras
         if message.content and members == {"role": "assistant", "content": None}:
-            self._note_nothing()
+            self._note_empty_message()
             return None
         return members
 
-    def _thinking(self, block: Thinking, field: str | None, at: str) -> list[str]:
+    def _write_thinking(self, block: Thinking, field: str | None, at: str) -> list[str]:
         if block.seal is not None and not self.target.accepts(block.seal):
             self.losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
         if field is not None or not block.text:
@@ -198,7 +198,7 @@ class Writer(MessageWriter):
         self.losses.note(LossCode.THINKING, "left out what the model thought", at=at)
         return []
 
-    def _details(self, message: AssistantMessage) -> list[msgspec.Raw]:
+    def _write_details(self, message: AssistantMessage) -> list[msgspec.Raw]:
         """Return the seals of what the model thought: lists of details, in the order they came."""
         found: list[msgspec.Raw] = []
         for number, block in enumerate(message.content):
@@ -210,7 +210,7 @@ class Writer(MessageWriter):
                 found += details or ()
         return found
 
-    def _call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
+    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
         extras = extras_of(call, NAME, self.losses, at=at)
         form = take_form(extras)
         is_custom = extras.get("type") == "custom"
@@ -218,24 +218,24 @@ class Writer(MessageWriter):
             self.losses.note(LossCode.TOOL, "sent as the call of a function", at=at)
             del extras["type"]
             is_custom = False
-        members: dict[str, Any] = {"id": self._id(call.id, form)}
+        members: dict[str, Any] = {"id": self._write_call_id(call.id, form)}
         if is_custom:
             members["type"] = extras.pop("type")
         elif form.get("type") != "absent":
             members["type"] = form.get("type", "function")
         field = "input" if is_custom else "arguments"
-        function = self._function(call, form, at, field=field)
+        function = self._write_function(call, form, at, field=field)
         if form.get("function") != "absent":
             members["custom" if is_custom else "function"] = function
         return merge_extras(members, extras, self.losses, at=at)
 
-    def _legacy_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
+    def _write_legacy_call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
         form: dict[str, Any] = extras_of(call, NAME, self.losses, at=at)[FORM]
-        function = self._function(call, form, at, field="arguments")
-        self._legacy[call.id] = function.get("name")
+        function = self._write_function(call, form, at, field="arguments")
+        self._legacy_names[call.id] = function.get("name")
         return function
 
-    def _function(
+    def _write_function(
         self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str, *, field: str
     ) -> dict[str, Any]:
         """Write name and arguments."""
@@ -248,12 +248,12 @@ class Writer(MessageWriter):
         arguments: Any = form.get("arguments", call.arguments)
         if form.get("arguments_are") == "object":
             arguments = msgspec.Raw(call.arguments.encode())
-        elif isinstance(call, InvalidToolCall) and field in self._parsed:
+        elif isinstance(call, InvalidToolCall) and field in self._parsed_fields:
             self.losses.note(LossCode.INVALID_CALL, "sent the raw text as an argument", at=at)
             arguments = dump({"invalid_arguments": call.arguments}).decode()
         return without(absent, {"name": name, field: arguments}) | take_inner(form, INNER)
 
-    def _result(self, message: ToolResultMessage) -> dict[str, Any]:
+    def _write_result(self, message: ToolResultMessage) -> dict[str, Any]:
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
         parts: list[Part] = []
@@ -261,25 +261,25 @@ class Writer(MessageWriter):
             at = f".content[{number}]"
             if isinstance(block, Image) and form.get("images") != "inside":
                 self.losses.note(LossCode.IMAGE, "moved into a user message behind", at=at)
-                self._images += self._image(block, at)
+                self._images += self._write_image(block, at)
             else:
-                parts += self._parts(block, at)
+                parts += self._write_parts(block, at)
         if message.is_error:
             self.losses.note(LossCode.OUTCOME, f"not told that the call ended as {message.outcome}")
         if not parts and "content" not in form:
             parts.append({"type": "text", "text": str(message.outcome) if message.is_error else ""})
-        members = self._with_content(self._answered(message, form), parts, form)
+        members = self._with_content(self._write_call_reference(message, form), parts, form)
         return merge_extras(members, extras, self.losses)
 
-    def _answered(self, message: ToolResultMessage, form: dict[str, Any]) -> dict[str, Any]:
+    def _write_call_reference(self, message: ToolResultMessage, form: dict[str, Any]) -> dict[str, Any]:
         """Say which call a result is of: by its id, or by name if the call is a legacy one."""
         id = message.tool_call_id
-        if LEGACY in form or id in self._legacy:
-            name = form.get(LEGACY, self._legacy.get(id))
+        if LEGACY in form or id in self._legacy_names:
+            name = form.get(LEGACY, self._legacy_names.get(id))
             return {"role": "function"} | given(name=name)
-        return {"role": "tool", "tool_call_id": self._id(id, form)}
+        return {"role": "tool", "tool_call_id": self._write_call_id(id, form)}
 
-    def _id(self, id: str, form: dict[str, Any]) -> str:
+    def _write_call_id(self, id: str, form: dict[str, Any]) -> str:
         """Return the id of a call; one that was recorded here and breaks the rule stays."""
         legal, length = self._dialect.call_id, self._dialect.call_id_length
         if "id" in form and legal is USUAL_ID:
@@ -303,16 +303,16 @@ class Writer(MessageWriter):
             return members
         return members | {"content": content}
 
-    def _texts(self, blocks: tuple[Text, ...]) -> list[Part]:
-        return [self._text(block, f".content[{number}]") for number, block in enumerate(blocks)]
+    def _write_texts(self, blocks: tuple[Text, ...]) -> list[Part]:
+        return [self._write_text(block, f".content[{number}]") for number, block in enumerate(blocks)]
 
-    def _text(self, block: Text, at: str) -> dict[str, Any]:
+    def _write_text(self, block: Text, at: str) -> dict[str, Any]:
         if block.seal is not None and not self.target.accepts(block.seal):
             self.losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
         extras = extras_of(block, NAME, self.losses, at=at)
         return merge_extras({"type": "text", "text": block.text}, extras, self.losses, at=at)
 
-    def _image(self, block: Image, at: str) -> list[Part]:
+    def _write_image(self, block: Image, at: str) -> list[Part]:
         url = image_url(block)
         if url is None:
             self.losses.note(LossCode.IMAGE, "left out an image whose bytes are not here", at=at)

@@ -78,18 +78,18 @@ class StreamDecoder(BaseDecoder):
         """Start a new answer. `provider` and `model` are whom seals will be for."""
         turn = _Turn(provider, model)
         super().__init__(EventSplitter(), turn.read)
-        self._turn = turn
+        self._response = turn
 
     @property
     def envelope(self) -> dict[str, Any]:
         """What the provider said about its answer, beside the message."""
-        return self._turn.envelope
+        return self._response.envelope
 
     def _finish(self, events: list[Event]) -> None:
-        self._turn.close()
+        self._response.close()
 
     def _abandon(self, events: list[Event]) -> None:
-        self._turn.tell_held(events)
+        self._response.flush_held(events)
 
 
 @final
@@ -97,8 +97,8 @@ class _Turn:
     """One answer as it is read."""
 
     def __init__(self, provider: str, model: str | None) -> None:
-        self._teller = Teller(provider, model)
-        self._unnamed: Rest = {}
+        self._output = Teller(provider, model)
+        self._unknown: Rest = {}
         self._fault: bytes | None = None
         self._is_finished = False
         # Where the latest text belongs: most of it goes where the text before it went.
@@ -106,12 +106,12 @@ class _Turn:
         self._text_output: int | None = None
         self._text_part: int | None = None
         self._text_block = 0
-        self._note_text: Callable[[str], None] = list[str]().append
+        self._append_text: Callable[[str], None] = list[str]().append
 
     @property
     def envelope(self) -> dict[str, Any]:
-        about = read_as(self._teller.about, dict[str, Any]) or {}
-        found = parsed(self._unnamed) | about
+        about = read_as(self._output.description, dict[str, Any]) or {}
+        found = parsed(self._unknown) | about
         found.pop("output", None)
         return found
 
@@ -129,8 +129,8 @@ class _Turn:
                 or delta.content_index != self._text_part
                 or delta.output_index != self._text_output
             ):
-                self._find_text(delta)
-            self._note_text(delta.delta)
+                self._find_text_block(delta)
+            self._append_text(delta.delta)
             events.append(TextDelta(self._text_block, delta.delta))
         else:
             self._read_delta(delta, payload, events)
@@ -143,8 +143,8 @@ class _Turn:
             raise decode_error(200, b'{"error":' + bytes(answer.error) + b"}")
         if answer.output is None and answer.status not in STATUSES:
             raise ProtocolError(f"{NAME}: neither output nor the status of an answer")
-        self._teller.about = Raw(data)
-        self._teller.is_whole = True
+        self._output.description = Raw(data)
+        self._output.is_whole = True
         self._finish(answer, answer.status, events)
 
     def close(self) -> None:
@@ -153,18 +153,18 @@ class _Turn:
         if not self._is_finished:
             raise cut_short()
 
-    def tell_held(self, events: list[Event]) -> None:
+    def flush_held(self, events: list[Event]) -> None:
         """Add what waited for more that will not come."""
-        self._teller.end_held(events)
+        self._output.flush_held(events)
 
     # -- deltas ------------------------------------------------------------------------------
 
-    def _find_text(self, delta: Delta) -> None:
+    def _find_text_block(self, delta: Delta) -> None:
         self._raise_fault()
-        places = self._teller.places
+        places = self._output.tracker
         item = places.find_growing(delta.item_id, delta.output_index, WORDS)
-        said = places.grow(item, delta.content_index, WORDS)
-        self._text_block, self._note_text = said.block, said.told.append
+        said = places.get_part_text(item, delta.content_index, WORDS)
+        self._text_block, self._append_text = said.block, said.told.append
         self._text_item, self._text_output = delta.item_id, delta.output_index
         self._text_part = delta.content_index
 
@@ -172,14 +172,14 @@ class _Turn:
         self._raise_fault()
         if delta.type in KINDS:
             if delta.delta:
-                self._teller.tell_delta(delta, events)
+                self._output.add_delta(delta, events)
         elif delta.type not in BOOKKEEPING:
-            self._teller.keep(delta.type, payload, events)
+            self._output.keep_unknown_event(delta.type, payload, events)
 
-    def _read_odd_delta(self, payload: bytes, mended: bytes, events: list[Event]) -> None:
+    def _read_unusual_delta(self, payload: bytes, mended: bytes, events: list[Event]) -> None:
         """Read a delta with members of its own, or with half a character in it."""
         delta = _read_delta(mended)
-        self._unnamed |= delta.rest or {}
+        self._unknown |= delta.rest or {}
         if mended != payload:
             delta.delta = text_with_halves(payload, "delta") or delta.delta
         self._read_delta(delta, mended, events)
@@ -205,19 +205,19 @@ class _Turn:
         if kind == "error":
             self._fault = mended
         elif kind in BEGINS:
-            self._teller.about = members.get("response")
+            self._output.description = members.get("response")
         elif kind == "response.output_item.added":
-            self._teller.begin_item(members.get("item", NULL), index, events)
+            self._output.begin_item(members.get("item", NULL), index, events)
         elif kind == "response.output_item.done":
-            self._teller.end_item(members.get("item", NULL), index, events)
+            self._output.end_item(members.get("item", NULL), index, events)
         elif kind in KINDS:
-            self._read_odd_delta(payload, mended, events)
+            self._read_unusual_delta(payload, mended, events)
         elif is_error(members.get("error")):
             raise decode_error(200, mended)
         elif kind in BOOKKEEPING:
             self._read_progress(kind, members, events)
         else:
-            self._teller.keep(kind, mended, events)
+            self._output.keep_unknown_event(kind, mended, events)
 
     def _read_members(self, payload: bytes) -> Rest:
         check_utf8(payload)
@@ -226,16 +226,16 @@ class _Turn:
     def _read_progress(self, kind: str, members: Rest, events: list[Event]) -> None:
         if kind == "response.content_part.added":
             id = read_as(members.get("item_id"), str)
-            item = self._teller.places.find(id, read_as(members.get("output_index"), int))
+            item = self._output.tracker.find(id, read_as(members.get("output_index"), int))
             part = read_as(members.get("part"), dict[str, Any]) or {}
             # A part that stays empty has a number too; vLLM gives reasoning a part of text.
             if part.get("type") in ("output_text", "refusal") and None not in item.parts:
-                self._teller.places.block(item, read_as(members.get("content_index"), int))
+                self._output.tracker.get_block(item, read_as(members.get("content_index"), int))
         elif kind in WHOLE:
-            self._read_at_once(kind, members, events)
-        self._unnamed |= {name: members[name] for name in members.keys() - REPEATED}
+            self._read_done_text(kind, members, events)
+        self._unknown |= {name: members[name] for name in members.keys() - REPEATED}
 
-    def _read_at_once(self, kind: str, members: Rest, events: list[Event]) -> None:
+    def _read_done_text(self, kind: str, members: Rest, events: list[Event]) -> None:
         text = read_as(members.get(WHOLE[kind]), str)
         if text:
             delta = Delta(
@@ -246,7 +246,7 @@ class _Turn:
                 content_index=read_as(members.get("content_index"), int),
                 summary_index=read_as(members.get("summary_index"), int),
             )
-            self._teller.end_part(delta, events)
+            self._output.end_part(delta, events)
 
     def _raise_fault(self) -> None:
         if self._fault is not None:
@@ -255,9 +255,9 @@ class _Turn:
     # -- the end -----------------------------------------------------------------------------
 
     def _read_end(self, kind: str, members: Rest, events: list[Event]) -> None:
-        about = self._teller.about = members.pop("response", self._teller.about)
+        about = self._output.description = members.pop("response", self._output.description)
         answer = _read_answer(about) if about is not None else Answer()
-        self._unnamed |= {name: members[name] for name in members.keys() - REPEATED}
+        self._unknown |= {name: members[name] for name in members.keys() - REPEATED}
         status = kind.removeprefix("response.")
         if answer.status is not None and answer.status != "in_progress":
             status = answer.status  # vLLM completes what is incomplete
@@ -273,9 +273,9 @@ class _Turn:
         if self._is_finished:
             return
         self._is_finished = True
-        self._teller.end_output(answer.output or [], events)
+        self._output.end_output(answer.output or [], events)
         reason = stop_reason_of(status, answer.incomplete_details)
-        if self._teller.is_refused:
+        if self._output.has_refusal:
             reason = StopReason.CONTENT_FILTER
         usage = usage_of(answer.usage) if answer.usage is not None else None
         events.append(Finished(reason, status, usage))

@@ -89,16 +89,16 @@ def _tool(raw: Raw) -> ToolDefinition | None:
     if members is None or members.take("type", str) != "function":
         return None
     name = members.take("name", str)
-    description = members.look("description", str)
-    parameters = members.look("parameters", dict[str, Any])
+    description = members.peek("description", str)
+    parameters = members.peek("parameters", dict[str, Any])
     strict = members.take("strict", bool)
     absent = [field for field in ("description", "parameters") if field not in members]
     if strict is None and "strict" not in members:
         absent.append("strict")
     if absent:
-        members.note("absent", absent)
+        members.note_form("absent", absent)
     if name and not LEGAL_NAME.fullmatch(name):
-        members.note("name", name)
+        members.note_form("name", name)
     # What is empty, or has no type, stays among the members: ours have a description and an object.
     if description and description.strip():
         members.take("description", str)
@@ -124,7 +124,7 @@ def _tool(raw: Raw) -> ToolDefinition | None:
 
 
 def _instructions(body: Members) -> list[Message]:
-    text = body.look("instructions", str)
+    text = body.peek("instructions", str)
     if text is None or not text.strip():
         return []
     body.take("instructions", str)
@@ -132,14 +132,14 @@ def _instructions(body: Members) -> list[Message]:
 
 
 def _input(body: Members, target: Target) -> list[Message]:
-    text = body.look("input", str)
+    text = body.peek("input", str)
     items = body.take_list("input")
     if text is not None and text.strip():
         body.take("input", str)
-        body.note("input", "string")
+        body.note_form("input", "string")
         return [UserMessage((Text(text),))]
     if not items:
-        body.note("input", "absent" if items is None else "empty")
+        body.note_form("input", "absent" if items is None else "empty")
         return []
     return _messages(items, target)
 
@@ -162,7 +162,7 @@ def _messages(items: list[Raw], target: Target) -> list[Message]:
 
 
 def _is_of_the_model(item: Members) -> bool:
-    kind, role = item.look("type", str), item.look("role", str)
+    kind, role = item.peek("type", str), item.peek("role", str)
     if kind in ("message", None):
         return role == "assistant"
     return kind in _OF_THE_MODEL or kind.endswith("_call")
@@ -172,7 +172,7 @@ def _blocks(raw: Raw, item: Members, target: Target) -> list[AssistantBlock]:
     try:
         return [block_of(piece, target) for piece in read_item(raw, "item")]
     except InvalidValue:
-        return [Opaque(kind=item.look("type", str) or "message", raw=item.raw, origin=NAME)]
+        return [Opaque(kind=item.peek("type", str) or "message", raw=item.raw, origin=NAME)]
 
 
 def _turn(blocks: list[AssistantBlock], target: Target) -> AssistantMessage:
@@ -192,13 +192,13 @@ def _message(item: Members, custom: set[str]) -> Message:
 
 
 def _read_message(item: Members, custom: set[str]) -> Message | None:
-    kind, role = item.look("type", str), item.look("role", str)
+    kind, role = item.peek("type", str), item.peek("role", str)
     if kind in (RESULT, CUSTOM_RESULT):
         return _result(item, custom)
     if kind not in ("message", None):
         return None
     if item.take("type", str):
-        item.note("type", kind)  # it can do without
+        item.note_form("type", kind)  # it can do without
     if role == "user":
         item.take("role", str)
         return UserMessage(_content(item, "content"), extras=item.extras(NAME))
@@ -216,8 +216,8 @@ def _read_message(item: Members, custom: set[str]) -> Message | None:
 def _result(item: Members, custom: set[str]) -> ToolResultMessage:
     call_id = item.take("call_id", str) or ""
     if not LEGAL_ID.fullmatch(call_id):
-        item.note("call_id", call_id)
-    if item.look("type", str) == (CUSTOM_RESULT if call_id in custom else RESULT):
+        item.note_form("call_id", call_id)
+    if item.peek("type", str) == (CUSTOM_RESULT if call_id in custom else RESULT):
         item.take("type", str)  # as we would write it
     content: tuple[ResultBlock, ...] = _content(item, "output")
     return ToolResultMessage(tool_call_id=call_id, content=content, extras=item.extras(NAME))
@@ -234,7 +234,7 @@ def _content(item: Members, name: str) -> tuple[UserBlock, ...]:
     parts = item.take_list(name)
     if parts is None:
         raise InvalidRequest(f"item: {name} is neither text nor a list")
-    item.note(name, "parts")
+    item.note_form(name, "parts")
     return tuple(map(_part, parts))
 
 
@@ -249,6 +249,6 @@ def _part(raw: Raw) -> UserBlock:
         image = image_of(part.take("image_url", str) or "")
         if image is not None:
             if "detail" not in part:
-                part.note("detail", "absent")
+                part.note_form("detail", "absent")
             return msgspec.structs.replace(image, extras=part.extras(NAME))
     return Opaque(kind=kind or "", raw=part.raw, origin=NAME)

@@ -69,8 +69,8 @@ def read_item(raw: Raw, place: str) -> list[Piece]:
     """Read an item of the model's. Raises InvalidRequest if it is no object, or nested too deeply."""
     item = Members(raw, place)
     _check_depth(item.raw, place)
-    kind = item.look("type", str)
-    if kind in ("message", None) and item.look("role", str) == "assistant":
+    kind = item.peek("type", str)
+    if kind in ("message", None) and item.peek("role", str) == "assistant":
         return _read_message(item)
     if kind == "reasoning":
         return [_read_thought(item)]
@@ -123,8 +123,8 @@ def _call_extras(call: Call) -> Extras | None:
 
 
 def _read_message(item: Members) -> list[Piece]:
-    text = item.look("content", str)
-    parts = item.look("content", list[Raw])
+    text = item.peek("content", str)
+    parts = item.peek("content", list[Raw])
     if text is None and not parts:
         return [Other("message", item.raw)]  # says nothing, but has an id
     item.take("role", str)
@@ -144,8 +144,8 @@ def _read_message(item: Members) -> list[Piece]:
 def _read_part(raw: Raw, mark: dict[str, Any]) -> Words | Other:
     """Read a part, with the mark of where it stood: first in its item, or behind another."""
     part = Members(raw, "part")
-    kind = part.look("type", str)
-    text = part.look("text", str)
+    kind = part.peek("type", str)
+    text = part.peek("text", str)
     if kind not in _TEXTS or text is None:
         return Other(kind or "", part.raw, {NAME: mark})
     part.take("text", str)
@@ -159,22 +159,22 @@ def _read_part(raw: Raw, mark: dict[str, Any]) -> Words | Other:
 
 def _read_thought(item: Members) -> Thought:
     item.take("type", str)
-    sealed = item.look("encrypted_content", str) or None
+    sealed = item.peek("encrypted_content", str) or None
     if sealed is not None:
         item.take("encrypted_content", str)
     summary, content = _texts(item, "summary"), _texts(item, "content")
     # Some servers say the same in both places.
     text = summary if summary == content else summary + content
     if "summary" not in item:
-        item.note("summary", "absent")
-    elif "content" not in item and item.look("summary", list[dict[str, Any]]) == summary_of(text):
+        item.note_form("summary", "absent")
+    elif "content" not in item and item.peek("summary", list[dict[str, Any]]) == summary_of(text):
         item.take("summary", Raw)
     # Without a seal, having extras is what tells an item from thinking of anybody's.
     return Thought(text, sealed, item.extras(NAME) or (None if sealed else {NAME: {}}))
 
 
 def _texts(item: Members, name: str) -> str:
-    parts = item.look(name, list[dict[str, Any]]) or ()
+    parts = item.peek(name, list[dict[str, Any]]) or ()
     texts = [part.get("text") for part in parts]
     return "".join([text for text in texts if isinstance(text, str)])
 
@@ -187,16 +187,16 @@ def summary_of(text: str) -> list[dict[str, Any]]:
 def _read_call(item: Members, field: str) -> Call:
     absent = [name for name in ("name", field) if name not in item]
     if absent:
-        item.note("absent", absent)
+        item.note_form("absent", absent)
     id, name = item.take("call_id", str), item.take("name", str)
     if id and not LEGAL_ID.fullmatch(id):
-        item.note("call_id", id)
+        item.note_form("call_id", id)
     arguments = item.take(field, str)
     if arguments is None and field in item:
         arguments = text_of(item.take(field, Raw) or b"")
-        item.note("arguments", "object")
+        item.note_form("arguments", "object")
     elif arguments is not None and field == "input" and not arguments.strip():
-        item.note("blank", arguments)  # an input is text, and without any it is not `{}`
+        item.note_form("blank", arguments)  # an input is text, and without any it is not `{}`
     return Call(id or "", name or "", arguments or "", item.extras(NAME))
 
 

@@ -53,9 +53,9 @@ class Writer(MessageWriter):
         super().__init__(target)
         self._written: list[bytes] = []
         self._is_first = True
-        self._sent: dict[str, str] = {}
+        self._sent_ids: dict[str, str] = {}
         """The ids under which calls were sent."""
-        self._custom: set[str] = set()
+        self._custom_call_ids: set[str] = set()
         """The ids of calls of custom tools."""
 
     def add(self, message: Message) -> None:
@@ -63,17 +63,17 @@ class Writer(MessageWriter):
         is_first, self._is_first = self._is_first, False
         match message:
             case SystemMessage():
-                item = self._said(message)
+                item = self._write_prompt(message)
                 if not is_first or instructions_of(message) is None:
                     self._write(item)
             case UserMessage():
-                self._write(self._user(message))
+                self._write(self._write_user(message))
             case AssistantMessage():
-                self._custom |= custom_ids(message.content)
-                for part in TurnWriter(message, self.target, self.losses, self._sent).items():
+                self._custom_call_ids |= custom_ids(message.content)
+                for part in TurnWriter(message, self.target, self.losses, self._sent_ids).write_items():
                     self._write(part)
             case ToolResultMessage():
-                self._write(self._result(message))
+                self._write(self._write_result(message))
             case _:
                 assert_never(message)
 
@@ -88,46 +88,46 @@ class Writer(MessageWriter):
 
     # -- what others say ---------------------------------------------------------------------
 
-    def _user(self, message: UserMessage) -> Members | Raw | None:
+    def _write_user(self, message: UserMessage) -> Members | Raw | None:
         first = message.content[0]
         if isinstance(first, Opaque) and first.kind == MESSAGE and message.extras is None:
             sendable = is_sendable(first, NAME, self.losses, at=".content[0]")
             return Raw(first.raw.encode()) if sendable else None
-        return self._said(message)
+        return self._write_prompt(message)
 
-    def _said(self, message: SystemMessage | UserMessage) -> Members:
+    def _write_prompt(self, message: SystemMessage | UserMessage) -> Members:
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
         head = given(type=form.get("type"), role=message.role.value)
-        return head | self._content(message.content, "content", form) | extras
+        return head | self._write_content(message.content, "content", form) | extras
 
-    def _result(self, message: ToolResultMessage) -> Members:
+    def _write_result(self, message: ToolResultMessage) -> Members:
         extras = extras_of(message, NAME, self.losses)
         form = take_form(extras)
-        output = self._content(message.content, "output", form)
+        output = self._write_content(message.content, "output", form)
         if message.is_error:
             self.losses.note(LossCode.OUTCOME, f"not told that the call ended as {message.outcome}")
             output = output if output["output"] else {"output": str(message.outcome)}
-        call_id = self._call_id(message.tool_call_id, form)
-        kind = CUSTOM_RESULT if message.tool_call_id in self._custom else RESULT
+        call_id = self._write_call_id(message.tool_call_id, form)
+        kind = CUSTOM_RESULT if message.tool_call_id in self._custom_call_ids else RESULT
         return {"type": kind, "call_id": call_id} | output | extras
 
-    def _call_id(self, id: str, form: Members) -> str:
+    def _write_call_id(self, id: str, form: Members) -> str:
         """Return the id that the call of a result was sent under."""
-        sent = self._sent.get(id, id if form.get("call_id") == id else None)
+        sent = self._sent_ids.get(id, id if form.get("call_id") == id else None)
         if sent is None:
             return wire_id(id, LEGAL_ID, self.losses)
         if sent != id:
             self.losses.note(LossCode.CALL_ID, f"sent under the id {sent}")
         return sent
 
-    def _content(
+    def _write_content(
         self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: Members
     ) -> Members:
         """Write a single plain text as a string, unless it came as a list."""
         parts: list[Members | Raw] = []
         for number, block in enumerate(blocks):
-            parts += self._part(block, f".content[{number}]")
+            parts += self._write_part(block, f".content[{number}]")
         if name in form:
             return {name: parts}
         if not parts:
@@ -137,7 +137,7 @@ class Writer(MessageWriter):
             return {name: only["text"]}
         return {name: parts}
 
-    def _part(self, block: UserBlock | ResultBlock, at: str) -> list[Members | Raw]:
+    def _write_part(self, block: UserBlock | ResultBlock, at: str) -> list[Members | Raw]:
         match block:
             case Text():
                 if block.seal is not None:

@@ -49,14 +49,14 @@ class Item:
         self.whole: list[Delta] = []
         """What was said at once, for the case that neither deltas nor the item say it."""
 
-    def find(self, kind: str, part: int | None) -> Said | None:
+    def find_text(self, kind: str, part: int | None) -> Said | None:
         """Return the words of a part that grew; where nobody says which, of the latest one."""
         block = self.parts.get(part, self.parts.get(None))
         if block is None and part is None:
             block = self.latest.get(kind)
         return None if block is None else self.said.get((block, kind))
 
-    def may_say(self, kind: str) -> bool:
+    def may_have(self, kind: str) -> bool:
         """Tell whether it may have words of a kind: nothing speaks against it."""
         return kind in self.latest or not (self.latest or self.is_done)
 
@@ -85,7 +85,7 @@ class Places:
 
     def begin(self, head: Head, index: int | None) -> Item:
         """Return a new item, unless it was spoken of before it began."""
-        item = self._named(head.id, index)
+        item = self._find_by_id(head.id, index)
         if item is None or item.is_done or item.is_another(head, index):
             item = self.add(head.id, index)
         elif item.head.type and item.is_elsewhere(index):
@@ -96,7 +96,7 @@ class Places:
 
     def find(self, id: str | None, index: int | None) -> Item:
         """Return the item that an event is about; a new one if it is none we know."""
-        item = self._named(id, index)
+        item = self._find_by_id(id, index)
         if item is None:
             item = self._by_index.get(index)
             item = None if item is not None and item.is_done else item
@@ -105,33 +105,33 @@ class Places:
     def find_growing(self, id: str | None, index: int | None, kind: str) -> Item:
         """Return the item that there is more of; a new one if that cannot be."""
         item = self.find(id, index)
-        is_over = item.is_done and (item.is_elsewhere(index) or not item.may_say(kind))
+        is_over = item.is_done and (item.is_elsewhere(index) or not item.may_have(kind))
         return self.add(id, index) if is_over else item
 
     def find_again(self, id: str | None, index: int | None, kind: str) -> tuple[Item, bool]:
         """Return the item whose words an event repeats, done or not; and whether that is certain."""
-        item = self._named(id, index)
+        item = self._find_by_id(id, index)
         if item is not None:
             return item, True
         item = self._by_index.get(index)
-        if item is not None and item.may_say(kind):
+        if item is not None and item.may_have(kind):
             return item, True
         item = self._by_kind.get(kind) or (self.items[-1] if self.items else None)
-        if item is not None and item.may_say(kind):
+        if item is not None and item.may_have(kind):
             return item, False
         return self.add(id, index), True
 
     def find_in_output(self, position: int, id: str | None) -> Iterator[Item]:
         """Return what may be an item of the whole output, the likeliest first."""
-        for item in (self._named(id, position), self._by_index.get(position)):
+        for item in (self._find_by_id(id, position), self._by_index.get(position)):
             if item is not None:
                 yield item
 
-    def grow(self, item: Item, part: int | None, kind: str) -> Said:
+    def get_part_text(self, item: Item, part: int | None, kind: str) -> Said:
         """Return the words of the part of an item that is about to grow; calls have but one."""
-        return self.words(item, self.block(item, part), kind)
+        return self.get_block_text(item, self.get_block(item, part), kind)
 
-    def words(self, item: Item, block: int, kind: str) -> Said:
+    def get_block_text(self, item: Item, block: int, kind: str) -> Said:
         """Return the words of a block."""
         item.latest[kind] = block
         self._by_kind[kind] = item
@@ -140,21 +140,21 @@ class Places:
             said = item.said[block, kind] = Said(kind, block)
         return said
 
-    def block(self, item: Item, part: int | None) -> int:
+    def get_block(self, item: Item, part: int | None) -> int:
         """Return the number of the block that a part of an item is."""
         block = item.parts.get(part)
         if block is None:
             block = item.parts[part] = self.new_block()
         return block
 
-    def blocks(self, item: Item, count: int) -> list[int]:
+    def get_blocks(self, item: Item, count: int) -> list[int]:
         """Return the numbers of the blocks of an item that has so many parts."""
         if count == 1 and None in item.parts:
             return [item.parts[None]]
         if item.parts.keys() <= set(range(count)):
-            return [self.block(item, part) for part in range(count)]
+            return [self.get_block(item, part) for part in range(count)]
         while len(item.parts) < count:  # its parts are counted in some other way
-            self.block(item, -1 - len(item.parts))
+            self.get_block(item, -1 - len(item.parts))
         return list(item.parts.values())[:count]
 
     def new_block(self) -> int:
@@ -172,7 +172,7 @@ class Places:
             self._by_index[index] = item
         return item
 
-    def _named(self, id: str | None, index: int | None) -> Item | None:
+    def _find_by_id(self, id: str | None, index: int | None) -> Item | None:
         """Return the item of that id; where there are two, the one at that index."""
         item = self._by_index.get(index)
         return item if item is not None and id and item.id == id else self._by_id.get(id)

@@ -47,7 +47,7 @@ class Said:
         # How far the two places were compared: the number of a piece, and how much of it.
         self._told_at = self._held_at = (0, 0)
 
-    def more(self, text: str, part: Part = THE_ONLY_ONE) -> str:
+    def add_delta(self, text: str, part: Part = THE_ONLY_ONE) -> str:
         """Take more of a part; return what is to be told of it now."""
         place, _ = part
         if part != self._latest:
@@ -61,10 +61,10 @@ class Said:
                 return ""
             text = "".join(self._held)
             self._held, self._is_different = [], True
-        self._add(text)
+        self._append(text)
         return text
 
-    def end_of(self, whole: str, part: Part = THE_ONLY_ONE) -> str | None:
+    def find_part_end(self, whole: str, part: Part = THE_ONLY_ONE) -> str | None:
         """Return what a part that is done has more; None if nothing was told of it.
 
         A part without a number is the latest.
@@ -75,9 +75,9 @@ class Said:
             return None
         is_latest = self._latest in parts or (number is None and self._latest[0] == place)
         # What is behind another part already, or waits itself, is left to the item.
-        return self._behind(whole) if is_latest and not self._held else ""
+        return self._find_untold_end(whole) if is_latest and not self._held else ""
 
-    def rest(self, whole: str | None = None) -> str:
+    def take_remaining(self, whole: str | None = None) -> str:
         """Return what is left to tell: of the `whole` that the item says, else of what waits."""
         told, held = "".join(self.told), "".join(self._held)
         if whole is not None and whole.startswith(told):
@@ -89,10 +89,10 @@ class Said:
         else:
             left = "" if told.startswith(held) else held
         self._held, self._told_at, self._held_at = [], (0, 0), (0, 0)
-        self._add(left)
+        self._append(left)
         return left
 
-    def _add(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         """Note what is told, with the halves of a character put together."""
         if self.told and "\udc00" <= text[:1] <= "\udfff":
             pair = replace_lone_surrogates(self.told[-1][-1] + text[0])
@@ -102,7 +102,7 @@ class Said:
         if text:
             self.told.append(text)
 
-    def _behind(self, whole: str) -> str:
+    def _find_untold_end(self, whole: str) -> str:
         """Return what the latest part has behind what was told of it; nothing where it differs."""
         # Piece by piece, so that this costs what the whole is long and not what was told.
         at = 0

@@ -64,28 +64,28 @@ class Teller:
     """Knows what was told of one answer."""
 
     def __init__(self, provider: str, model: str | None) -> None:
-        self.places = Places()
-        self.about: Raw | None = None
+        self.tracker = Places()
+        self.description: Raw | None = None
         """The answer as it was last described, without or with its output."""
-        self.is_refused = False
+        self.has_refusal = False
         self.is_whole = False
         """Whether the answer came at once, so that nothing in it is told again."""
         self._provider = provider
         self._model = model
-        self._is_noted = provider == PROVIDER
+        self._has_provider_note = provider == PROVIDER
         self._refusals: dict[int, Said] = {}
         """The words of refusals that are not done, by block."""
         self._calls: dict[str, int] = {}
         """The blocks of calls by their ids."""
 
-    def tell_delta(self, delta: Delta, events: list[Event]) -> None:
+    def add_delta(self, delta: Delta, events: list[Event]) -> None:
         """Tell more of an item: text, thinking, arguments or a refusal."""
         kind = KINDS[delta.type]
-        item = self.places.find_growing(delta.item_id, delta.output_index, kind)
-        self._grow(self.places.grow(item, _part_of(delta), kind), delta, events)
+        item = self.tracker.find_growing(delta.item_id, delta.output_index, kind)
+        self._add_text(self.tracker.get_part_text(item, _part_of(delta), kind), delta, events)
 
-    def _grow(self, said: Said, delta: Delta, events: list[Event]) -> None:
-        text = said.more(delta.delta, _place_of(delta))
+    def _add_text(self, said: Said, delta: Delta, events: list[Event]) -> None:
+        text = said.add_delta(delta.delta, _place_of(delta))
         if delta.type in THINKING:
             if text:
                 events.append(ThinkingDelta(said.block, text))
@@ -102,7 +102,7 @@ class Teller:
         It is clear with the item only whether that says it.
         """
         kind = KINDS[delta.type]
-        item, is_certain = self.places.find_again(delta.item_id, delta.output_index, kind)
+        item, is_certain = self.tracker.find_again(delta.item_id, delta.output_index, kind)
         if item.is_done:
             return
         if not is_certain:
@@ -112,10 +112,10 @@ class Teller:
 
     def _end_part(self, item: Item, delta: Delta, events: list[Event]) -> bool:
         """Tell what a part has more, now that it is whole; False if nothing was told of it."""
-        said = item.find(KINDS[delta.type], _part_of(delta))
-        end = None if said is None else said.end_of(delta.delta, _place_of(delta))
+        said = item.find_text(KINDS[delta.type], _part_of(delta))
+        end = None if said is None else said.find_part_end(delta.delta, _place_of(delta))
         if said is not None and end:
-            self._grow(said, msgspec.structs.replace(delta, delta=end), events)
+            self._add_text(said, msgspec.structs.replace(delta, delta=end), events)
         return end is not None
 
     def begin_item(self, raw: Raw, index: int | None, events: list[Event]) -> None:
@@ -123,11 +123,11 @@ class Teller:
         if raw == NULL:
             return  # some servers announce an item and do not say which
         head = _read_head(raw)
-        item = self.places.begin(head, index)
+        item = self.tracker.begin(head, index)
         is_call = head.type in ("function_call", CUSTOM)
         if is_call and head.call_id and head.name and not item.has_begun:
             item.has_begun = True
-            block = item.latest[CALL] = self.places.block(item, None)
+            block = item.latest[CALL] = self.tracker.get_block(item, None)
             events.append(ToolCallBegin(block, head.call_id, head.name))
             if head.type == CUSTOM:
                 events.append(ExtrasAdded(block, {NAME: {"type": CUSTOM}}))
@@ -135,34 +135,34 @@ class Teller:
     def end_item(self, raw: Raw, index: int | None, events: list[Event]) -> None:
         """Tell the rest of an item that is done."""
         head = _read_head(raw)
-        item = self.places.find(head.id, index)
+        item = self.tracker.find(head.id, index)
         is_told = bool(item.pieces) and item.is_elsewhere(index)
         if item.is_another(head, index) or (is_told and not is_again(item.pieces, _read(raw))):
-            item = self.places.add(head.id, index)
-        self._end(item, head, raw, events)
+            item = self.tracker.add(head.id, index)
+        self._end_known_item(item, head, raw, events)
 
     def end_output(self, output: list[Raw], events: list[Event]) -> None:
         """Tell the rest of everything."""
         seen: set[Item] = set()
         for position, raw in enumerate(output):
             head = _read_head(raw)
-            for item in self.places.find_in_output(position, head.id):
+            for item in self.tracker.find_in_output(position, head.id):
                 if item not in seen and not item.is_another(head, position):
                     break
             else:
-                if len(self.places.items) >= len(output):
+                if len(self.tracker.items) >= len(output):
                     continue  # all were told, but under other names
-                item = self.places.add(head.id, position)
+                item = self.tracker.add(head.id, position)
             seen.add(item)
-            self._end(item, head, raw, events)
-        self.end_held(events)
+            self._end_known_item(item, head, raw, events)
+        self.flush_held(events)
 
-    def end_held(self, events: list[Event]) -> None:
+    def flush_held(self, events: list[Event]) -> None:
         """Tell what waited for an item to be done that never was."""
-        for item in self.places.items:
-            self._end_whole(item, events)
+        for item in self.tracker.items:
+            self._flush_whole_texts(item, events)
             for said in item.said.values():
-                waiting = said.rest()
+                waiting = said.take_remaining()
                 if waiting:
                     events.append(ThinkingDelta(said.block, waiting))
         for block, said in self._refusals.items():
@@ -170,24 +170,24 @@ class Teller:
             raw = msgspec.json.encode({"type": "refusal", "refusal": refusal}).decode()
             piece = Other("refusal", raw, {NAME: {FORM: {PART: True}}})
             events.append(BlockAdded(block, _opaque(piece)))
-            self.is_refused = True
+            self.has_refusal = True
         self._refusals.clear()
 
-    def _end_whole(self, item: Item, events: list[Event]) -> None:
+    def _flush_whole_texts(self, item: Item, events: list[Event]) -> None:
         """Tell what was said at once, unless something else said it."""
         for delta in item.whole:
             if not self._end_part(item, delta, events):
-                said = self.places.grow(item, _part_of(delta), KINDS[delta.type])
-                self._grow(said, delta, events)
+                said = self.tracker.get_part_text(item, _part_of(delta), KINDS[delta.type])
+                self._add_text(said, delta, events)
         item.whole.clear()
 
-    def keep(self, kind: str, payload: bytes, events: list[Event]) -> None:
+    def keep_unknown_event(self, kind: str, payload: bytes, events: list[Event]) -> None:
         """Keep an event that we have no name for."""
         check_utf8(payload)
         block = Opaque(kind=f"{EVENT}{kind}", raw=text_of(payload), origin=NAME)
-        events.append(BlockAdded(self.places.new_block(), block))
+        events.append(BlockAdded(self.tracker.new_block(), block))
 
-    def _end(self, item: Item, head: Head, raw: Raw, events: list[Event]) -> None:
+    def _end_known_item(self, item: Item, head: Head, raw: Raw, events: list[Event]) -> None:
         item.is_done = True
         if raw == item.raw:
             return  # nearly always, where it is told again
@@ -198,17 +198,17 @@ class Teller:
             raw = with_news(item.raw, raw)
             pieces = _read(raw)
         elif not any(map(words_of, pieces)):
-            self._end_whole(item, events)
+            self._flush_whole_texts(item, events)
         item.whole.clear()
         if item.said and isinstance(pieces[0], Other) and pieces[0].kind == "message":
             return  # an empty message, where its words were in the deltas alone
         item.raw, item.pieces = raw, pieces
         item.head = item.head if told else head
         item.tellings += 1
-        if not self._is_noted:
-            self._is_noted = True
+        if not self._has_provider_note:
+            self._has_provider_note = True
             events.append(ExtrasAdded(None, {NAME: {FORM: {MADE_BY: self._provider}}}))
-        blocks = self.places.blocks(item, len(pieces))
+        blocks = self.tracker.get_blocks(item, len(pieces))
         for number, (piece, block) in enumerate(zip(pieces, blocks, strict=True)):
             before = told[number] if number < len(told) else None
             if piece != before:
@@ -219,27 +219,27 @@ class Teller:
     ) -> None:
         match piece:
             case Words():
-                text = self.places.words(item, block, WORDS).rest(piece.text)
+                text = self.tracker.get_block_text(item, block, WORDS).take_remaining(piece.text)
                 if text:
                     events.append(TextDelta(block, text))
             case Thought():
                 is_new = told is None and (block, THOUGHT) not in item.said
-                text = self.places.words(item, block, THOUGHT).rest(piece.text)
+                text = self.tracker.get_block_text(item, block, THOUGHT).take_remaining(piece.text)
                 if text or is_new:
                     events.append(ThinkingDelta(block, text))
                 if piece.sealed is not None and not (isinstance(told, Thought) and told.sealed):
                     events.append(BlockSealed(block, self._target().seal(piece.sealed)))
             case Call():
-                arguments = self.places.words(item, block, CALL).rest(piece.arguments) or None
+                arguments = self.tracker.get_block_text(item, block, CALL).take_remaining(piece.arguments) or None
                 if not item.has_begun:
                     item.has_begun = bool(piece.id and piece.name)
-                    id = self._free_id(piece.id, block)
+                    id = self._claim_id(piece.id, block)
                     events.append(ToolCallDelta(block, id, piece.name, arguments))
                 elif arguments:
                     events.append(ToolCallDelta(block, arguments_delta=arguments))
             case Other():
                 self._refusals.pop(block, None)
-                self.is_refused = self.is_refused or piece.kind == "refusal"
+                self.has_refusal = self.has_refusal or piece.kind == "refusal"
                 events.append(BlockAdded(block, _opaque(piece)))
                 return
             case _:
@@ -250,7 +250,7 @@ class Teller:
         if isinstance(piece, Call):
             events.append(ToolCallEnd(block, piece.id or None))
 
-    def _free_id(self, id: str, block: int) -> str | None:
+    def _claim_id(self, id: str, block: int) -> str | None:
         """Return the id of a call; None if another has it, since nobody could answer them apart."""
         is_taken = self._calls.setdefault(id, block) != block
         return None if self.is_whole and is_taken else id
@@ -259,7 +259,7 @@ class Teller:
         """Return whom seals are for: the model as it was asked for, else as it calls itself."""
         model = self._model
         if model is None:
-            about = _read_answer(self.about) if self.about is not None else Answer()
+            about = _read_answer(self.description) if self.description is not None else Answer()
             model = about.model
         return Target(self._provider, NAME, model or "")
 

@@ -44,7 +44,7 @@ class TurnWriter:
         self, message: AssistantMessage, target: Target, losses: Losses, sent: dict[str, str]
     ) -> None:
         self._message = message
-        self._sent = sent
+        self._sent_ids = sent
         """The ids under which calls are sent, for their results."""
         self._target = target
         self._losses = losses
@@ -55,10 +55,10 @@ class TurnWriter:
         self._is_foreign = form.get(MADE_BY, PROVIDER) != target.provider
         # An item without the reasoning that it followed is refused, if it says who it was.
         self._drops_ids = self._is_foreign or any(
-            isinstance(block, Thinking) and not self._is_ours(block) for block in message.content
+            isinstance(block, Thinking) and not self._is_from_target(block) for block in message.content
         )
 
-    def items(self) -> list[Members | Raw]:
+    def write_items(self) -> list[Members | Raw]:
         """Return the items of the turn."""
         items: list[Members | Raw] = []
         for number, block in enumerate(self._message.content):
@@ -67,18 +67,18 @@ class TurnWriter:
                 case Text():
                     self._add_text(items, block, at)
                 case Thinking():
-                    items += self._thinking(block, at)
+                    items += self._write_reasoning(block, at)
                 case ToolCall() | InvalidToolCall():
-                    items.append(self._call(block, at))
+                    items.append(self._write_call(block, at))
                 case Image():
                     self._losses.note(LossCode.IMAGE, "left out an image of the model's", at=at)
                 case Opaque():
                     self._add_opaque(items, block, at)
                 case _:
                     assert_never(block)
-        return self._without_loose_end(items)
+        return self._drop_trailing_reasoning(items)
 
-    def _without_loose_end(self, items: list[Members | Raw]) -> list[Members | Raw]:
+    def _drop_trailing_reasoning(self, items: list[Members | Raw]) -> list[Members | Raw]:
         """Leave out the reasoning of an answer that was cut off: with nothing behind it is refused."""
         while items and self._message.stop_reason in _CUT_OFF and _is_reasoning(items[-1]):
             self._losses.note(LossCode.ORDER, "left out thinking that nothing follows")
@@ -88,11 +88,11 @@ class TurnWriter:
     def _add_text(self, items: list[Members | Raw], block: Text, at: str) -> None:
         if block.seal is not None and not self._target.accepts(block.seal):
             self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
-        extras = self._own_extras(block, at)
+        extras = self._select_own_extras(block, at)
         form = take_form(extras)
         members: Members | None = extras.pop(ITEM, None)
         if members is not None and form.get("content") == "string" and not extras:
-            items.append({"role": "assistant", "content": block.text} | self._head(members, form))
+            items.append({"role": "assistant", "content": block.text} | self._write_head(members, form))
         elif members is None and not extras and PART not in form:
             # The one form that every server takes: vLLM wants an id with a list of parts, and
             # llama.cpp a type.
@@ -128,16 +128,16 @@ class TurnWriter:
         if PART in form and isinstance(last, dict) and isinstance(last.get("content"), list):
             last["content"].append(part)
             return
-        items.append({"role": "assistant", "content": [part]} | self._head(members, form))
+        items.append({"role": "assistant", "content": [part]} | self._write_head(members, form))
 
-    def _head(self, members: Members | None, form: Members) -> Members:
+    def _write_head(self, members: Members | None, form: Members) -> Members:
         """Return the members of a message beside what it says, as they were."""
         if members is None:
             return {"type": "message"}
-        return given(type=form.get(TYPE)) | self._item(members)
+        return given(type=form.get(TYPE)) | self._write_members(members)
 
-    def _thinking(self, block: Thinking, at: str) -> list[Members | Raw]:
-        if not self._is_ours(block):
+    def _write_reasoning(self, block: Thinking, at: str) -> list[Members | Raw]:
+        if not self._is_from_target(block):
             code = LossCode.THINKING if block.seal is None else LossCode.SEAL
             self._losses.note(code, "left out what another model thought, and ids with it", at=at)
             return []
@@ -148,24 +148,24 @@ class TurnWriter:
             del item["summary"]
         if block.seal is not None:
             item["encrypted_content"] = block.seal.data
-        return [item | self._item(extras)]
+        return [item | self._write_members(extras)]
 
-    def _is_ours(self, block: Thinking) -> bool:
+    def _is_from_target(self, block: Thinking) -> bool:
         """Tell whether the target thought this: by its seal, or as an item that it knows."""
         if block.seal is not None:
             return self._target.accepts(block.seal)
         return not self._is_foreign and NAME in (block.extras or {})
 
-    def _call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
+    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> Members:
         if call.seal is not None and not self._target.accepts(call.seal):
             self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
         kind, field = (CUSTOM, "input") if is_custom(call) else ("function_call", "arguments")
-        extras = self._own_extras(call, at)
+        extras = self._select_own_extras(call, at)
         form = take_form(extras)
         item: Members = {
             "type": kind,
-            "call_id": self._call_id(call.id, form),
-            "name": self._name(call, form, at),
+            "call_id": self._write_call_id(call.id, form),
+            "name": self._write_name(call, form, at),
             field: call.arguments,
         }
         # The item may have had an object where its deltas said something else, which was first.
@@ -176,21 +176,21 @@ class TurnWriter:
         for name in form.get("absent", ()):
             if name != "name" or name in form:  # it has to have one, unless it was recorded so
                 del item[name]
-        return item | self._item(extras)
+        return item | self._write_members(extras)
 
-    def _call_id(self, id: str, form: Members) -> str:
+    def _write_call_id(self, id: str, form: Members) -> str:
         is_kept = form.get("call_id") == id
-        sent = self._sent[id] = id if is_kept else wire_id(id, LEGAL_ID, self._losses)
+        sent = self._sent_ids[id] = id if is_kept else wire_id(id, LEGAL_ID, self._losses)
         return sent
 
-    def _name(self, call: ToolCall | InvalidToolCall, form: Members, at: str) -> str:
+    def _write_name(self, call: ToolCall | InvalidToolCall, form: Members, at: str) -> str:
         if "name" in form:
             return str(form["name"])
         return call_name(call, LEGAL_NAME, self._losses, at=at)
 
     # -- what only the target knows ----------------------------------------------------------
 
-    def _own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> Members:
+    def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> Members:
         """Return the extras of a block, if the target made it."""
         extras = extras_of(block, NAME, self._losses, at=at)
         if not self._is_foreign or not extras:
@@ -198,7 +198,7 @@ class TurnWriter:
         self._losses.note(LossCode.EXTRAS, "left out what another provider added", at=at)
         return {}
 
-    def _item(self, members: Members) -> Members:
+    def _write_members(self, members: Members) -> Members:
         """Return the members of an item, without its id if that would have it refused."""
         if not self._drops_ids:
             return members
@@ -210,7 +210,7 @@ class TurnWriter:
         if "call_id" not in members:
             self._losses.note(LossCode.OPAQUE, "left out an item that only its maker knows", at=at)
             return []
-        return [self._item(members)]
+        return [self._write_members(members)]
 
 
 def _is_reasoning(item: Members | Raw) -> bool:

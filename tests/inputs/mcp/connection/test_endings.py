@@ -277,7 +277,7 @@ def test_server_that_has_not_answered_yet_is_gone_when_closed_and_keeps_nobody_w
         asking = asyncio.create_task(server.tools())
         while children() == others:  # noqa: ASYNC110 - whoever starts it tells nobody
             await asyncio.sleep(0.005)
-        assert not server.is_up
+        assert not server.is_connected
         await server.aclose()
         assert children() == others
         with pytest.raises(ServerFailed, match="mcp plain: cannot be started: it was stopped"):
@@ -301,16 +301,16 @@ def test_link_that_is_closed_before_it_began_keeps_nobody_waiting(tmp_path: Path
 def test_server_is_up_from_its_first_answer_until_it_is_gone(tmp_path: Path) -> None:
     async def main() -> None:
         server = Connection(own_spec(), folder=tmp_path)
-        assert not server.is_up
+        assert not server.is_connected
         await server.tools()
-        assert server.is_up
+        assert server.is_connected
         with pytest.raises(ServerFailed):
             await server.call("die", {}, progress=ignore)
-        assert not server.is_up
+        assert not server.is_connected
         await server.tools()
-        assert server.is_up
+        assert server.is_connected
         await server.aclose()
-        assert not server.is_up
+        assert not server.is_connected
 
     run(main(), 20)
 

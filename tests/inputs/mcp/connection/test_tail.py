@@ -26,9 +26,9 @@ def test_one_long_line_begins_with_a_whole_word() -> None:
 def test_remarks_are_forgotten_and_words_are_not() -> None:
     tail = Tail()
     tail.add(b"words")
-    tail.remark("a remark")
+    tail.add_remark("a remark")
     assert str(tail) == "a remark\nwords"
-    tail.forget()
+    tail.clear_remarks()
     assert str(tail) == "words"
 
 

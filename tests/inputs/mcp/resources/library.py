@@ -34,7 +34,7 @@ class Library:
         failure: ServerFailed | None = None,
     ) -> None:
         self.name = name
-        self.readers: tuple[str, ...] = ()
+        self.read_only_tools: tuple[str, ...] = ()
         self.holds = dict(holds)
         self.failure = failure
         self.reads: list[str] = []
@@ -101,7 +101,7 @@ class Doorkeeper:
 
 
 def viewer(keeper: Doorkeeper | None = None) -> Viewer:
-    return Viewer(permits=Doorkeeper() if keeper is None else keeper)
+    return Viewer(authorize=Doorkeeper() if keeper is None else keeper)
 
 
 def text(words: str, kind: str | None = "text/plain", ttl_s: float | None = None) -> ReadResource:

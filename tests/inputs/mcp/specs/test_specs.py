@@ -195,21 +195,21 @@ def test_secrets_are_taken_out_of_texts() -> None:
         headers={"Authorization": "Bearer headersecret"},
     )
     text = "headersecret, envsecret, urlsecret, Timbuktu, ab"
-    assert spec.without_secrets(text) == "***, ***, ***, Timbuktu, ab"
-    assert spec.without_secrets("no db://ada:p%40ssword@h/x: p@ssword is wrong") == (
+    assert spec.redact_secrets(text) == "***, ***, ***, Timbuktu, ab"
+    assert spec.redact_secrets("no db://ada:p%40ssword@h/x: p@ssword is wrong") == (
         "no ***: *** is wrong"
     )
 
 
 def test_each_line_of_a_secret_is_one() -> None:
     spec = ServerSpec(name="it", command="x", env={"PEM": "first line\nsecond line"})
-    assert spec.without_secrets("cannot read 'second line'") == "cannot read '***'"
+    assert spec.redact_secrets("cannot read 'second line'") == "cannot read '***'"
 
 
 def test_secret_in_an_address_is_taken_out_of_texts() -> None:
     spec = ServerSpec(name="it", url="http://usertoken@h/mcp?api_key=querysecret&x=%24paced%20one")
     text = "usertoken asked for /mcp?api_key=querysecret, $paced one"
-    assert spec.without_secrets(text) == "*** asked for /mcp?api_key=***, ***"
+    assert spec.redact_secrets(text) == "*** asked for /mcp?api_key=***, ***"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_secret_in_an_address_is_taken_out_of_texts() -> None:
 )
 def test_what_a_variable_brought_is_taken_out_of_texts_wherever_it_was_put(members: Any) -> None:
     spec = read(members, PLAIN="Timbuktu")
-    assert spec.without_secrets("no way to Timbuktu") == "no way to ***"
+    assert spec.redact_secrets("no way to Timbuktu") == "no way to ***"
 
 
 def test_what_a_variable_brought_is_not_in_the_repr() -> None:
@@ -237,4 +237,4 @@ def test_what_a_variable_brought_is_not_in_the_repr() -> None:
 
 def test_what_stands_in_the_file_instead_of_a_variable_may_be_told() -> None:
     spec = read({"command": "x", "args": ["${DOCS:-/srv/docs}", "${API_TOKEN:-hushhush}"]})
-    assert spec.without_secrets("/srv/docs, hushhush") == "/srv/docs, ***"
+    assert spec.redact_secrets("/srv/docs, hushhush") == "/srv/docs, ***"

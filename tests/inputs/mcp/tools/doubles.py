@@ -46,7 +46,7 @@ class Scripted:
         readers: tuple[str, ...] = (),
     ) -> None:
         self.name = name
-        self.readers = readers
+        self.read_only_tools = readers
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self._tools = tools
         self._called = called or Called(content=({"type": "text", "text": "ok"},))

@@ -160,7 +160,7 @@ def test_much_structured_content_lies_beside_the_record() -> None:
     stage = Shelf()
     structured = {"rows": ["x" * 100] * 2_000}
     output = received(stage=stage, structured=structured)
-    (first, *_) = details(output).thaw()["kept"]
+    (first, *_) = details(output).to_dict()["kept"]
     assert first["block"] == "structured"
     assert json.loads(stage.kept[first["full_output"]]) == structured
     assert len(texts(output)[0]) < 60_000
@@ -187,7 +187,7 @@ def test_a_long_text_is_cut_and_the_whole_is_kept() -> None:
     stage = Shelf()
     long = "".join(f"line {n}\n" for n in range(1_000_000))
     output = received({"type": "text", "text": long}, stage=stage)
-    (kept,) = details(output).thaw()["kept"]
+    (kept,) = details(output).to_dict()["kept"]
     assert stage.kept[kept["full_output"]] == long.encode()
     (shown,) = texts(output)
     assert len(shown) < 60_000
@@ -200,7 +200,7 @@ def test_many_texts_are_not_longer_than_one_may_be() -> None:
     assert sum(map(len, texts(output))) < 150_000
     assert len(output.content) <= MOST_BLOCKS + 2
     assert "[4,900 more blocks, which are too many to be shown" in texts(output)[-1]
-    *_, rest = details(output).thaw()["kept"]
+    *_, rest = details(output).to_dict()["kept"]
     assert len(json.loads(stage.kept[rest["full_output"]])["content"]) == 4_900
 
 
@@ -225,7 +225,7 @@ def test_images_are_weighed_before_they_are_read() -> None:
     large = {"type": "image", "data": "A" * 30_000_000, "mimeType": "image/png"}
     output = received(large, stage=stage)
     assert "too large" in texts(output)[0]
-    (kept,) = details(output).thaw()["kept"]
+    (kept,) = details(output).to_dict()["kept"]
     assert json.loads(stage.kept[kept["full_output"]]) == large
 
 

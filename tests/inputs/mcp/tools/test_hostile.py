@@ -232,7 +232,7 @@ def test_an_answer_after_the_cancellation_is_nobodys(
         begun = asyncio.Event()
 
         class Listening(Shelf):
-            def say(self, text: str) -> None:
+            def report_output(self, text: str) -> None:
                 begun.set()
 
         late = by_name["late"]

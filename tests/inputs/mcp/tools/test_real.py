@@ -105,7 +105,7 @@ def ruled(request: pytest.FixtureRequest, shared_folder: Path) -> Generator[Live
 
 
 def test_an_agent_works_with_them_and_shows_their_progress(ruled: Live) -> None:
-    reads = ruled.server.readers
+    reads = ruled.server.read_only_tools
     rules = () if reads else ("mcp__everything__*",)
 
     async def work() -> tuple[RunResult, Desk]:

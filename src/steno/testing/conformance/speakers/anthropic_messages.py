@@ -60,7 +60,7 @@ class AnthropicMessagesSpeaker(Speaker):
         """Return the events of a stream."""
         voice = _Voice()
         for line in script:
-            voice.say(line)
+            voice.write_line(line)
         return voice.frames
 
     def response(self, script: Script) -> bytes:
@@ -102,22 +102,22 @@ class _Voice:
         self._first_call: int | None = None
         self._calls: set[int | None] = set()
 
-    def say(self, line: Line) -> None:
+    def write_line(self, line: Line) -> None:
         match line:
             case Say():
-                self._words("text", {"text": ""})
+                self._open_block("text", {"text": ""})
                 self._delta(self._block, type="text_delta", text=line.text)
             case Think():
-                self._words("thinking", {"thinking": "", "signature": ""})
+                self._open_block("thinking", {"thinking": "", "signature": ""})
                 self._delta(self._block, type="thinking_delta", thinking=line.text)
             case SealThinking():
-                self._words("thinking", {"thinking": "", "signature": ""})
+                self._open_block("thinking", {"thinking": "", "signature": ""})
                 self._delta(self._block, type="signature_delta", signature=line.token)
                 self._close()
             case Redact():
-                self._whole({"type": "redacted_thinking", "data": line.token})
+                self._write_whole_block({"type": "redacted_thinking", "data": line.token})
             case UnknownBlock():
-                self._whole({"type": "hologram", "light": line.token})
+                self._write_whole_block({"type": "hologram", "light": line.token})
             case CallPart():
                 self._call_part(line)
             case WholeCall():
@@ -138,13 +138,13 @@ class _Voice:
 
     # -- blocks ------------------------------------------------------------------------------
 
-    def _words(self, kind: str, members: dict[str, Any]) -> None:
+    def _open_block(self, kind: str, members: dict[str, Any]) -> None:
         if self._open != kind:
             self._close()
             self._begin(self._block + 1, {"type": kind} | members)
             self._open = kind
 
-    def _whole(self, block: dict[str, Any]) -> None:
+    def _write_whole_block(self, block: dict[str, Any]) -> None:
         self._close()
         self._begin(self._block + 1, block)
         self._stop(self._block)
@@ -193,7 +193,7 @@ class _Voice:
         about = {"stop_reason": _reason(end), "stop_sequence": None}
         usage = _usage(end.usage or Usage(output_tokens=1))
         self.frames.append(_event("message_delta", delta=about, usage=usage))
-        if end.has_mark:
+        if end.has_end_marker:
             self.frames.append(_event("message_stop"))
 
 

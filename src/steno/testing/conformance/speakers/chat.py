@@ -92,7 +92,7 @@ def _say(line: Line) -> bytes:
         case KeepAlive():
             return b""
         case End():
-            if not line.has_mark:
+            if not line.has_end_marker:
                 raise CannotSay("an end without its mark: the reason is the mark")
             return as_json(_end(line))
         case Fail():

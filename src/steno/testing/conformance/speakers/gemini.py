@@ -102,7 +102,7 @@ def _say(line: Line) -> list[bytes]:
         case UsageOnly():
             return [sse(_usage(line.usage) | _ABOUT)]
         case End():
-            if not line.has_mark:
+            if not line.has_end_marker:
                 raise CannotSay("an end without its mark: there is never one")
             return [sse(_answer([{"text": ""}], **_end(line)) | _usage(line.usage))]
         case Fail():

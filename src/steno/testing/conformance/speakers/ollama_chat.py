@@ -83,7 +83,7 @@ def _say(line: Line) -> bytes:
         case KeepAlive():
             return b"\n"
         case End():
-            if not line.has_mark:
+            if not line.has_end_marker:
                 raise CannotSay("an end without its mark: the reason stands in the mark")
             return (
                 as_json(_ABOUT | {"message": {"role": "assistant", "content": ""}} | _end(line))

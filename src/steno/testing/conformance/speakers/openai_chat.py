@@ -58,7 +58,7 @@ class OpenAIChatSpeaker(Speaker):
         """Return the events of a stream."""
         frames = [frame for line in script for frame in _say(line)]
         end = next((line for line in script if isinstance(line, End)), None)
-        if end is not None and end.has_mark:
+        if end is not None and end.has_end_marker:
             frames.append(b"data: [DONE]\n\n")
         return frames
 

@@ -54,7 +54,7 @@ class OpenAIResponsesSpeaker(Speaker):
         """Return the events of a stream."""
         voice = _Voice()
         for line in script:
-            voice.say(line)
+            voice.write_line(line)
         return voice.frames
 
     def response(self, script: Script) -> bytes:
@@ -96,23 +96,23 @@ class _Voice:
         self._send("response.created", response=about)
         self._send("response.in_progress", response=about)
 
-    def say(self, line: Line) -> None:
+    def write_line(self, line: Line) -> None:
         match line:
             case Say():
-                self._grow_message({"type": "output_text", "text": ""}, "text", line.text)
+                self._append_to_message({"type": "output_text", "text": ""}, "text", line.text)
             case Refuse():
-                self._grow_message({"type": "refusal", "refusal": ""}, "refusal", line.text)
+                self._append_to_message({"type": "refusal", "refusal": ""}, "refusal", line.text)
             case Think():
-                self._think(line.text)
+                self._append_to_reasoning(line.text)
             case SealThinking():
-                self._think("")
+                self._append_to_reasoning("")
                 assert self._open is not None
                 self._open["encrypted_content"] = line.token
                 self._close()
             case Redact():
-                self._whole(_reasoning(self._number, "", line.token))
+                self._write_whole_item(_reasoning(self._next_number, "", line.token))
             case UnknownBlock():
-                self._whole(_hologram(self._number, line.token))
+                self._write_whole_item(_hologram(self._next_number, line.token))
             case CallPart():
                 self._call_part(line)
             case WholeCall():
@@ -120,7 +120,7 @@ class _Voice:
             case UnknownEvent():
                 self._send("response.hologram", light=line.token)
             case UnknownMember():
-                place = {} if self._open is None else self._place(self._open)
+                place = {} if self._open is None else self._position(self._open)
                 self._send("response.output_text.delta", **place, delta="", hologram=line.token)
             case KeepAlive():
                 self._send("keepalive")
@@ -135,7 +135,7 @@ class _Voice:
     # -- items -------------------------------------------------------------------------------
 
     @property
-    def _number(self) -> int:
+    def _next_number(self) -> int:
         return len(self._output)
 
     def _begin(self, item: dict[str, Any], index: int | None, **shown: Any) -> None:
@@ -148,9 +148,9 @@ class _Voice:
         item["status"] = "completed"
         self._send("response.output_item.done", output_index=index, item=item)
 
-    def _whole(self, item: dict[str, Any]) -> None:
-        self._begin(item, self._number)
-        self._done(item, self._number - 1)
+    def _write_whole_item(self, item: dict[str, Any]) -> None:
+        self._begin(item, self._next_number)
+        self._done(item, self._next_number - 1)
 
     def _close(self) -> None:
         if self._open is not None:
@@ -159,34 +159,34 @@ class _Voice:
 
     # -- words -------------------------------------------------------------------------------
 
-    def _grow_message(self, part: dict[str, Any], member: str, text: str) -> None:
+    def _append_to_message(self, part: dict[str, Any], member: str, text: str) -> None:
         kind = part["type"]
         if self._open is None or self._kind(self._open) != kind:
-            item = _message(self._number, part)
-            self._begin(item, self._number, content=[])
+            item = _message(self._next_number, part)
+            self._begin(item, self._next_number, content=[])
             self._open = item
-            self._send("response.content_part.added", **self._place(item), part=dict(part))
+            self._send("response.content_part.added", **self._position(item), part=dict(part))
         self._open["content"][0][member] += text
-        self._send(f"response.{kind}.delta", **self._place(self._open), delta=text)
+        self._send(f"response.{kind}.delta", **self._position(self._open), delta=text)
 
     def _kind(self, item: dict[str, Any]) -> str:
         found: str = item["content"][0]["type"] if item["type"] == "message" else item["type"]
         return found
 
-    def _place(self, item: dict[str, Any]) -> dict[str, Any]:
+    def _position(self, item: dict[str, Any]) -> dict[str, Any]:
         index = self._output.index(item)
         return {"item_id": item["id"], "output_index": index, "content_index": 0}
 
-    def _think(self, text: str) -> None:
+    def _append_to_reasoning(self, text: str) -> None:
         if self._open is None or self._open["type"] != "reasoning":
-            item = _reasoning(self._number, "", None)
-            self._begin(item, self._number)
+            item = _reasoning(self._next_number, "", None)
+            self._begin(item, self._next_number)
             self._open = item
         if text:
             summary = self._open["summary"]
             said = summary[0]["text"] + text if summary else text
             self._open["summary"] = [{"type": "summary_text", "text": said}]
-            place = {"item_id": self._open["id"], "output_index": self._number - 1}
+            place = {"item_id": self._open["id"], "output_index": self._next_number - 1}
             kind = "response.reasoning_summary_text.delta"
             self._send(kind, **place, summary_index=0, delta=text)
 
@@ -197,18 +197,18 @@ class _Voice:
             raise CannotSay("an id or a name in a fragment")
         self._close()
         if self._first_call is None:
-            self._first_call = self._number
+            self._first_call = self._next_number
         index = None if part.index is None else self._first_call + part.index
         call = self._find_call(part, index)
         if call is None:
-            call = _call(self._number) | {"call_id": part.id or "", "name": part.name or ""}
+            call = _call(self._next_number) | {"call_id": part.id or "", "name": part.name or ""}
             self._begin(call, index)
             self._calls.append(call)
             self._indexes.append(index)
         call["call_id"] = call["call_id"] or part.id or ""
         call["name"] = call["name"] or part.name or ""
         if part.arguments is not None:
-            self._grow_call(call, index, part.arguments)
+            self._append_to_call(call, index, part.arguments)
 
     def _find_call(self, part: CallPart, index: int | None) -> dict[str, Any] | None:
         known = [
@@ -220,14 +220,14 @@ class _Voice:
 
     def _whole_call(self, call: WholeCall) -> None:
         members = without_none(call_id=call.id, name=call.name)
-        item = _call(self._number) | members
-        index = self._number
+        item = _call(self._next_number) | members
+        index = self._next_number
         self._begin(item, index)
         if call.arguments:
-            self._grow_call(item, index, call.arguments)
+            self._append_to_call(item, index, call.arguments)
         self._done(item, index)
 
-    def _grow_call(self, item: dict[str, Any], index: int | None, fragment: str) -> None:
+    def _append_to_call(self, item: dict[str, Any], index: int | None, fragment: str) -> None:
         item["arguments"] += fragment
         kind = "response.function_call_arguments.delta"
         self._send(kind, item_id=item["id"], output_index=index, delta=fragment)
@@ -235,7 +235,7 @@ class _Voice:
     # -- the end -----------------------------------------------------------------------------
 
     def _end(self, end: End) -> None:
-        if not end.has_mark:
+        if not end.has_end_marker:
             raise CannotSay("an end without its mark: the reason stands in the mark")
         self._close()
         for call, index in zip(self._calls, self._indexes, strict=True):
